@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod basics;
+mod bits;
 mod buffers;
 mod conversations;
 mod cuts;
@@ -11,6 +12,7 @@ mod disk;
 mod exhaustive;
 mod heads;
 mod lies;
+mod long_world;
 mod mailboxes;
 mod model;
 mod notes;
@@ -18,6 +20,7 @@ mod outbox;
 mod quotas;
 mod rig;
 mod sharing;
+mod small_worlds;
 mod soak;
 mod space;
 mod summaries;

@@ -34,6 +34,38 @@ impl Dice {
 
 type SectorBytes = [u8; SECTOR_BYTES];
 
+/// A durable sector. One whose words count upwards by one takes no more than the first of them, so that a disk of many
+/// gigabytes fits into memory where bodies are made like that.
+#[derive(Clone)]
+enum Durable {
+    Counting(u64),
+    Bytes(Box<SectorBytes>),
+}
+
+impl Durable {
+    fn of(bytes: &[u8]) -> Durable {
+        let word = |at: usize| bytes[at..at + 8].try_into().map(u64::from_le_bytes).unwrap();
+        let first = word(0);
+        match (8..SECTOR_BYTES).step_by(8).all(|at| word(at) == first.wrapping_add(at as u64 / 8)) {
+            true => Durable::Counting(first),
+            false => Durable::Bytes(Box::new(bytes.try_into().unwrap())),
+        }
+    }
+
+    fn bytes(&self) -> SectorBytes {
+        match self {
+            Durable::Bytes(bytes) => **bytes,
+            Durable::Counting(first) => {
+                let mut bytes = [0; SECTOR_BYTES];
+                for (word, number) in bytes.chunks_mut(8).zip(0..) {
+                    word.copy_from_slice(&first.wrapping_add(number).to_le_bytes());
+                }
+                bytes
+            }
+        }
+    }
+}
+
 /// A write that is not durable: its sectors, and when it completed.
 #[derive(Clone)]
 struct Volatile {
@@ -65,7 +97,7 @@ pub(crate) enum Fate {
 
 #[derive(Clone)]
 pub(crate) struct TestDisk {
-    durable: BTreeMap<u64, SectorBytes>,
+    durable: BTreeMap<u64, Durable>,
     sectors: u64,
     volatile: Vec<Volatile>,
     queue: Vec<(DiskRequestCopy, u64)>,
@@ -80,6 +112,8 @@ pub(crate) struct TestDisk {
     pub(crate) sectors_read: u64,
     pub(crate) flushes: u64,
     pub(crate) requests_most: usize,
+    /// The sectors that were read since this was last emptied.
+    pub(crate) looked_at: BTreeSet<u64>,
 }
 
 #[derive(Clone)]
@@ -108,6 +142,7 @@ impl TestDisk {
             sectors_read: 0,
             flushes: 0,
             requests_most: 0,
+            looked_at: BTreeSet::new(),
         }
     }
 
@@ -151,6 +186,7 @@ impl TestDisk {
         self.reads += 1;
         self.sectors_read += (buffer.len() / SECTOR_BYTES) as u64;
         for (bytes, number) in buffer.chunks_mut(SECTOR_BYTES).zip(sector..) {
+            self.looked_at.insert(number);
             if self.unreadable.contains(&number) {
                 return Err(DiskError::Failed);
             }
@@ -192,7 +228,7 @@ impl TestDisk {
         done.sort_by_key(|write| write.completed);
         for write in done {
             for (bytes, number) in write.bytes.chunks(SECTOR_BYTES).zip(write.sector..) {
-                self.durable.insert(number, bytes.try_into().unwrap());
+                self.durable.insert(number, Durable::of(bytes));
             }
         }
         Ok(())
@@ -207,7 +243,7 @@ impl TestDisk {
             .max_by_key(|write| write.completed);
         match newest {
             Some(write) => write.at(number),
-            None => self.durable.get(&number).copied().unwrap_or([0; SECTOR_BYTES]),
+            None => self.peek(number),
         }
     }
 
@@ -228,6 +264,13 @@ impl TestDisk {
         self.volatile.iter().flat_map(sectors).collect::<BTreeSet<u64>>().into_iter().collect()
     }
 
+    /// Those of them that a cut now changes: in order.
+    pub(crate) fn changing(&self) -> Vec<u64> {
+        let newest = |sector| self.volatile.iter().rev().find(|write| write.covers(sector));
+        let changes = |sector: &u64| newest(*sector).is_some_and(|write| write.at(*sector) != self.peek(*sector));
+        self.unflushed().into_iter().filter(changes).collect()
+    }
+
     /// The power fails, and each sector that was not flushed has a fate of its own. The newest version is the new one.
     pub(crate) fn cut_each(&mut self, fate: impl Fn(u64) -> Fate) {
         self.queue.clear();
@@ -235,8 +278,8 @@ impl TestDisk {
             for (bytes, number) in write.bytes.chunks(SECTOR_BYTES).zip(write.sector..) {
                 let bytes = match fate(number) {
                     Fate::Old => continue,
-                    Fate::New => bytes.try_into().unwrap(),
-                    Fate::Garbage => self.garbage(),
+                    Fate::New => Durable::of(bytes),
+                    Fate::Garbage => Durable::of(&self.garbage()),
                 };
                 self.durable.insert(number, bytes);
             }
@@ -261,7 +304,7 @@ impl TestDisk {
                     self.arrive(torn, sector);
                     let garbage = self.garbage();
                     let sectors = torn.bytes.len() / SECTOR_BYTES;
-                    self.durable.insert(torn.sector + (sector % sectors) as u64, garbage);
+                    self.durable.insert(torn.sector + (sector % sectors) as u64, Durable::of(&garbage));
                 }
             }
         }
@@ -274,7 +317,7 @@ impl TestDisk {
     fn arrive_in(&mut self, write: &Volatile, sectors: Range<usize>) {
         let all = write.bytes.chunks(SECTOR_BYTES).zip(write.sector..);
         for (bytes, number) in all.skip(sectors.start).take(sectors.len()) {
-            self.durable.insert(number, bytes.try_into().unwrap());
+            self.durable.insert(number, Durable::of(bytes));
         }
     }
 
@@ -292,19 +335,19 @@ impl TestDisk {
             let last = *versions.last().unwrap();
             match (mood, self.dice.below(8)) {
                 (0, 0..=6) | (2, 0..=3) => {}
-                (1, 0..=6) => drop(self.durable.insert(number, last)),
-                (2 | 3, 4..=5) => drop(self.durable.insert(number, version)),
-                (3, 0..=3) => drop(self.durable.insert(number, last)),
+                (1, 0..=6) => self.poke(number, last),
+                (2 | 3, 4..=5) => self.poke(number, version),
+                (3, 0..=3) => self.poke(number, last),
                 (3, 6) => {
                     let page = number / PAGE_SECTORS * PAGE_SECTORS;
                     for neighbour in page..page + PAGE_SECTORS {
                         let garbage = self.garbage();
-                        self.durable.insert(neighbour, garbage);
+                        self.poke(neighbour, garbage);
                     }
                 }
                 _ => {
                     let garbage = self.garbage();
-                    self.durable.insert(number, garbage);
+                    self.poke(number, garbage);
                 }
             }
         }
@@ -324,11 +367,11 @@ impl TestDisk {
     }
 
     pub(crate) fn peek(&self, sector: u64) -> SectorBytes {
-        self.durable.get(&sector).copied().unwrap_or([0; SECTOR_BYTES])
+        self.durable.get(&sector).map_or([0; SECTOR_BYTES], Durable::bytes)
     }
 
     pub(crate) fn poke(&mut self, sector: u64, bytes: SectorBytes) {
-        self.durable.insert(sector, bytes);
+        self.durable.insert(sector, Durable::of(&bytes));
     }
 
     /// One bit of a durable sector turns over.

@@ -24,6 +24,8 @@ pub(crate) struct Rig {
     pub(crate) cores: u8,
     pub(crate) guests: Vec<Store>,
     pub(crate) owners: Owners,
+    /// Of the first core's store, also after a power cut.
+    limits: Limits,
     shares: bool,
     next: u32,
     openings: u8,
@@ -53,17 +55,8 @@ impl Rig {
 
     pub(crate) fn with_limits(bytes: u64, limits: Limits) -> Rig {
         let disk = TestDisk::new(bytes, bytes);
-        let mut rig = Rig {
-            store: Store::new(limits, disk.disk(), [1; 32]),
-            disk,
-            outcomes: BTreeMap::new(),
-            cores: 1,
-            guests: Vec::new(),
-            owners: Owners::ONE,
-            shares: true,
-            next: 0,
-            openings: 1,
-        };
+        let mut rig = Rig::with(Store::new(limits, disk.disk(), [1; 32]), disk, 0, 1);
+        rig.limits = limits;
         rig.settle();
         rig
     }
@@ -92,15 +85,16 @@ impl Rig {
         self.disk.cut(cut);
         let mut seed = [self.openings.wrapping_add(1); 32];
         seed[..8].copy_from_slice(&self.disk.dice.next().to_le_bytes());
-        let store = Store::keeper(limits(), self.disk.disk(), seed, self.cores);
+        let store = Store::keeper(self.limits, self.disk.disk(), seed, self.cores);
         let mut rig = Rig::with(store, self.disk, self.next, self.openings.wrapping_add(1));
-        rig.cores = self.cores;
+        (rig.cores, rig.limits) = (self.cores, self.limits);
         rig
     }
 
     fn with(store: Store, disk: TestDisk, next: u32, openings: u8) -> Rig {
         let (outcomes, guests) = (BTreeMap::new(), Vec::new());
-        Rig { store, disk, outcomes, cores: 1, guests, owners: Owners::ONE, shares: true, next, openings }
+        let (owners, limits) = (Owners::ONE, limits());
+        Rig { store, disk, outcomes, cores: 1, guests, owners, limits, shares: true, next, openings }
     }
 
     /// Stores of several cores on a disk; until they begin to share, the first one has all.
