@@ -7,6 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `entry` | what an outbox holds: envelope and marks |
+//! | `head` | how its signatures and its envelope are read |
 //! | `courier` | one entry from its beginning to its end |
 //! | `parts` | what is read of it |
 //! | `sorting` | what comes next for whom, and what of it is durable |
@@ -41,6 +42,7 @@ mod courier;
 mod demand;
 mod entry;
 mod forwarding;
+mod head;
 mod keeping;
 mod orders;
 mod parts;

@@ -147,6 +147,8 @@ names! {
     NoParcel,
     /// There is no room for another handshake of TLS.
     NoHandshake,
+    /// A read of a body gives less than what lies together on the disk.
+    ShortRead,
 }
 
 /// Marks a place that simulations must reach now and then.

@@ -13,7 +13,7 @@
 //! | `layout`, `superblock`, `block`, `chunk`, `record` | the format: parse and emit, nothing else |
 //! | `messages`, `conversations`, `index` | what is known in memory; changes only by applying durable records |
 //! | `segments`, `pool`, `backing` | space on the disk, buffers in memory, requests in flight |
-//! | `delivery`, `reading`, `changes`, `orders`, `notes` | what users of the store ask for |
+//! | `delivery`, `reading`, `beginning`, `changes`, `orders`, `notes` | what users of the store ask for |
 //! | `quotas` | how much an account may have |
 //! | `group`, `checkpoint`, `cleaning` | one flush for everybody; bounded recovery; deleted mail's space |
 //! | `keeper`, `sharing` | one disk, and several cores with shards of their own |
@@ -30,6 +30,7 @@
 extern crate alloc;
 
 mod backing;
+mod beginning;
 mod block;
 mod bytes;
 mod changes;
@@ -63,6 +64,7 @@ mod superblock;
 mod tests;
 mod types;
 
+pub use beginning::Beginning;
 pub use changes::{AccountInfo, NewAccount, NewPassword};
 pub use chunk::{BODY_OCTETS_MAX, CHUNK_OCTETS, SUMMARY_BYTES};
 pub use delivery::DeliveryId;

@@ -26,7 +26,7 @@ use dns::Name;
 use machine::{Instant, Micros};
 use relay::destinations::Ended;
 use relay::{Envelope, Reply};
-use store::{AccountId, MessageInfo, OUTBOX, Origin, Outcome, Refusal};
+use store::{AccountId, Beginning, MessageInfo, OUTBOX, Origin, Outcome, Refusal};
 use tasks::{Continuation, FrameId};
 
 use crate::archive::LetterId;
@@ -60,6 +60,8 @@ pub(super) struct Courier {
     pub(super) has_computed: bool,
     /// A part of the entry was asked for and has not come; whether it is still wanted.
     pub(super) reading: Option<Wanted>,
+    /// The beginning of the entry, until it is opened.
+    pub(super) beginning: Beginning,
     /// What signs the letter, above the rest of the entry.
     pub(super) signatures: Vec<u8>,
     pub(super) entry: Option<Entry>,
@@ -210,6 +212,7 @@ impl Courier {
             is_waiting: false,
             has_computed: false,
             reading: None,
+            beginning: Beginning::from(0),
             signatures: Vec::new(),
             entry: None,
             put_off: 0,
@@ -245,7 +248,7 @@ impl Courier {
     pub(super) fn go_on(&mut self, hands: &mut Hands<'_>) -> Way {
         while !self.is_waiting {
             let asked = match self.stage {
-                Stage::Opened => self.read(self.offset, hands),
+                Stage::Opened => self.read(self.beginning.next(), hands),
                 Stage::Sorted => self.sort(hands),
                 Stage::Brought(deed) => self.bring(deed, hands),
                 Stage::Handed(deed) => self.hand(deed, hands),
@@ -384,6 +387,7 @@ impl Courier {
             (Stage::Spoken, _) => self.body_lost(),
             (_, Refusal::NoSuchMessage) => self.stage = Stage::Over(None),
             (Stage::Hashed, Refusal::Damaged) => self.leave_unsealed(),
+            (Stage::Opened, Refusal::Damaged) if self.has_head(hands) => self.look_at_beginning(true, hands),
             (_, Refusal::Damaged) => self.stage = Stage::Over(Some(self.after_damage(hands))),
             _ => self.stage = Stage::Over(Some(hands.common.now + AGAIN)),
         }

@@ -32,16 +32,13 @@ pub(super) const RECIPIENTS: usize = 8;
 const RECIPIENTS_TOLD: usize = 4;
 /// Recipients of a letter that has one of them elsewhere: so that eight bits number them.
 pub(crate) const RECIPIENTS_MAX: usize = 256;
-/// Bytes of their addresses, and 8 for each of them: so that the whole envelope is at the beginning of a body.
+/// Bytes of their addresses, and 8 for each of them.
 pub(crate) const ENVELOPE_BYTES_MAX: usize = 20 * 1024;
 
 const FIRST_SHIFT: u32 = RECIPIENTS as u32;
 pub(super) const DELAY_TOLD: Flags = Flags::HELD;
 const ARRIVING: Flags = Flags::DRAFT;
 pub(super) const HELD: Flags = Flags::LEFT;
-
-/// What fields begin with that are signatures.
-const SIGNATURE: &[u8] = b"DKIM-Signature:";
 
 /// The entries in an account's outbox for a letter in this envelope.
 pub(crate) fn entries_for(account: AccountId, envelope: &Envelope) -> Vec<Recipient> {
@@ -171,17 +168,6 @@ pub(crate) fn posting(account: AccountId, reverse_path: &str, addresses: &[Strin
     let (mut head, envelope) = (Vec::new(), envelope_of(reverse_path, addresses));
     let written = envelope::write(&envelope, &mut head);
     Posting { head, entries: written.map_or(Vec::new(), |()| entries_for(account, &envelope)) }
-}
-
-/// Octets of the signatures above an envelope.
-pub(super) fn signatures_length(entry: &[u8]) -> usize {
-    let mut length = 0;
-    while let Some(field) = entry.get(length..).filter(|rest| rest.starts_with(SIGNATURE)) {
-        let mut ends = memchr::memmem::find_iter(field, b"\r\n").map(|end| end + 2);
-        let end = ends.find(|end| !matches!(field.get(*end), Some(b' ' | b'\t')));
-        length += end.unwrap_or(field.len());
-    }
-    length
 }
 
 /// What is to become of an entry.

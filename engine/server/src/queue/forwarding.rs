@@ -50,16 +50,15 @@ pub(super) enum Nature {
 }
 
 impl Courier {
-    /// A part of a letter that came so has been read: when all of its header has, it can be told whom it is for.
-    pub(super) fn arrival_read(&mut self, bytes: &[u8], hands: &Hands<'_>) {
-        self.rest.extend_from_slice(bytes);
-        self.offset = self.offset.saturating_add(bytes.len() as u32);
-        let end = memchr::memmem::find(&self.rest, b"\r\n\r\n").map(|at| at + 2);
-        let is_more = self.info(hands).is_ok_and(|info| self.offset < info.octets);
-        if end.is_none() && is_more && self.rest.len() < HEADER_BYTES_MAX {
+    /// More of a message that came so has been read. `is_all`: no more comes. When all of its header is there, its
+    /// recipients are known.
+    pub(super) fn arrival_read(&mut self, is_all: bool, hands: &Hands<'_>) {
+        let beginning = self.beginning.octets();
+        let end = memchr::memmem::find(beginning, b"\r\n\r\n").map(|at| at + 2);
+        if end.is_none() && !is_all && beginning.len() < HEADER_BYTES_MAX {
             return;
         }
-        let mut header = core::mem::take(&mut self.rest);
+        let mut header = core::mem::take(&mut self.beginning).into_octets();
         header.truncate(end.unwrap_or(header.len()));
         self.entry = self.arrived(&header, hands);
         self.stage = if self.entry.is_some() { Stage::Sorted } else { Stage::Over(None) };

@@ -14,14 +14,16 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use machine::Instant;
-use relay::{Envelope, envelope};
-use store::{Flags, MarkChange, OUTBOX, Outcome, Refusal, UidRange};
+use relay::Envelope;
+use relay::envelope::Unreadable;
+use store::{Beginning, Flags, MarkChange, OUTBOX, Outcome, Refusal, UidRange};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which};
 
 use super::courier::{Courier, bits};
 use super::entry::{self, Tally};
 use super::forwarding::reverse_path;
+use super::head;
 use super::showing::line;
 use super::smarthosts;
 use super::standing::State;
@@ -53,8 +55,9 @@ struct Order {
     asker: Visitor,
     /// Behind which entry it goes on.
     cursor: Option<Place>,
-    /// Bytes of an entry above what is to be read of it: its signatures.
-    skipped: Option<(Place, u32)>,
+    /// The entry that is read, and its beginning.
+    beginning: Option<(Place, Beginning)>,
+    /// Which entry a part is to come of.
     reading: Option<Place>,
     work: Work,
 }
@@ -125,7 +128,7 @@ impl Order {
                 (None, Work::Handle(Handle { handling, which, batch, asked, under_way, is_gathered: false, handled }))
             }
         };
-        Order { asker, cursor, skipped: None, reading: None, work }
+        Order { asker, cursor, beginning: None, reading: None, work }
     }
 
     fn go_on(&mut self, frame: FrameId, common: &mut Common) -> Then {
@@ -158,7 +161,8 @@ impl Order {
 
     fn read(&mut self, place: Place, frame: FrameId, common: &mut Common) -> Result<(), Refusal> {
         let ((account, uid), continuation) = (place, continuation(frame));
-        let offset = self.skipped.filter(|(own, _)| *own == place).map_or(0, |(_, offset)| offset);
+        let beginning = self.beginning.as_ref().filter(|(own, _)| *own == place);
+        let offset = beginning.map_or(0, |(_, beginning)| beginning.next());
         common.store.own.store.read(account, OUTBOX, uid, offset, continuation)?;
         self.reading = Some(place);
         Ok(())
@@ -168,23 +172,25 @@ impl Order {
     fn part_arrived(&mut self, bytes: Option<&[u8]>, common: &mut Common) {
         let Some(place) = self.reading.take() else { return };
         let Some(bytes) = bytes else { return self.cannot_read(place, common) };
-        let signatures = entry::signatures_length(bytes);
-        // Above an entry of several parts they are a part by themselves, and the next one is read.
-        if signatures > 0 && signatures == bytes.len() && self.skipped.is_none() {
-            self.skipped = Some((place, signatures as u32));
-            return;
-        }
-        self.skipped = None;
-        self.cursor = Some(place);
+        let known = self.beginning.take().filter(|(own, _)| *own == place);
+        let (_, mut beginning) = known.unwrap_or((place, Beginning::from(0)));
+        beginning.arrived(bytes);
         let store = &common.store.own.store;
-        let Some((info, own)) = store.message(place.0, OUTBOX, place.1).zip(store.account(place.0)) else { return };
-        let is_arriving = entry::is_arriving(info.flags);
-        let envelope = if is_arriving {
-            entry::envelope_of(reverse_path(bytes).0, &[String::from(own.address())])
-        } else {
-            let Ok((envelope, _)) = envelope::read(bytes.get(signatures..).unwrap_or_default()) else { return };
-            envelope
+        let Some((info, own)) = store.message(place.0, OUTBOX, place.1).zip(store.account(place.0)) else {
+            self.cursor = Some(place);
+            return;
         };
+        let is_arriving = entry::is_arriving(info.flags);
+        let is_all = beginning.is_all_of(info.octets);
+        let envelope = match envelope_of(beginning.octets(), is_arriving.then(|| own.address()), is_all) {
+            Ok(envelope) => envelope,
+            Err(Unreadable::Partial) => {
+                self.beginning = Some((place, beginning));
+                return;
+            }
+            Err(Unreadable::Malformed) => return self.cannot_read(place, common),
+        };
+        self.cursor = Some(place);
         let first = entry::first_recipient(info.keywords);
         let all: Vec<&str> =
             (0..entry::together(&envelope, first)).filter_map(|bit| address(&envelope, first, bit)).collect();
@@ -210,7 +216,7 @@ impl Order {
 
     /// Whom an entry is for nobody knows any more.
     fn cannot_read(&mut self, place: Place, common: &Common) {
-        (self.skipped, self.cursor) = (None, Some(place));
+        (self.beginning, self.cursor) = (None, Some(place));
         match &mut self.work {
             Work::Look(lines) => {
                 let own = common.store.own.store.account(place.0).map_or("", |own| own.address());
@@ -394,6 +400,16 @@ impl Handle {
             }
         }
     }
+}
+
+/// The envelope of an entry that begins so; of a message that came for `own` its path, and that address.
+fn envelope_of(entry: &[u8], own: Option<&str>, is_all: bool) -> Result<Envelope, Unreadable> {
+    let Some(own) = own else { return head::read(entry, is_all).map(|head| head.envelope) };
+    let is_line = entry.len() >= message::RETURN_PATH_BYTES_MAX || memchr::memmem::find(entry, b"\r\n").is_some();
+    if !is_line && !is_all {
+        return Err(Unreadable::Partial);
+    }
+    Ok(entry::envelope_of(reverse_path(entry).0, &[String::from(own)]))
 }
 
 /// The destination of what is for this domain is left alone no longer.

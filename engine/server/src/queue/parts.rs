@@ -7,14 +7,16 @@
 
 use alloc::vec::Vec;
 
-use relay::{Envelope, envelope};
-use store::{Body, OUTBOX, Outcome, Refusal};
+use relay::Envelope;
+use relay::envelope::Unreadable;
+use store::{Beginning, Body, OUTBOX, Outcome, Refusal};
 
 use crate::common::Point;
 
 use super::courier::{Courier, Hands, Stage, Way};
 use super::entry::{self, Tally};
 use super::forwarding::Nature;
+use super::head::{self, EntryHead};
 
 /// Whether something that comes is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,44 +106,61 @@ impl Courier {
         Ok(())
     }
 
-    /// A part of the entry: the first time the envelope is in it, and then what is handed on.
+    /// A part of the entry: at first of its beginning, and then what is handed on.
     fn body_arrived(&mut self, body: &Body, hands: &mut Hands<'_>) {
-        if self.stage != Stage::Opened {
-            self.rest = body.bytes().to_vec();
-            self.offset = self.offset.saturating_add(body.bytes().len() as u32);
-            return;
+        if self.stage == Stage::Opened {
+            self.beginning.arrived(body.bytes());
+            let octets = self.info(hands).map_or(0, |info| info.octets);
+            let is_all = self.beginning.is_all_of(octets);
+            return self.look_at_beginning(is_all, hands);
         }
+        self.rest = body.bytes().to_vec();
+        self.offset = self.offset.saturating_add(body.bytes().len() as u32);
+    }
+
+    /// Whether its recipients are known, though more of its beginning is wanted.
+    pub(super) fn has_head(&self, hands: &Hands<'_>) -> bool {
+        let is_arriving = self.info(hands).is_ok_and(|info| entry::is_arriving(info.flags));
+        !is_arriving && head::read(self.beginning.octets(), false).is_ok()
+    }
+
+    /// Opens the entry, if enough of its beginning is there. `is_all`: no more of it comes.
+    pub(super) fn look_at_beginning(&mut self, is_all: bool, hands: &mut Hands<'_>) {
         if self.info(hands).is_ok_and(|info| entry::is_arriving(info.flags)) {
-            return self.arrival_read(body.bytes(), hands);
+            return self.arrival_read(is_all, hands);
         }
-        let mut below = body.bytes();
-        if self.signatures.is_empty() {
-            let (signatures, rest) = below.split_at_checked(entry::signatures_length(below)).unwrap_or_default();
-            self.signatures = signatures.to_vec();
-            // Above an entry of several parts they are a part by themselves, and the next one is read.
-            if rest.is_empty() && !signatures.is_empty() {
-                self.offset = signatures.len() as u32;
+        let beginning = self.beginning.octets();
+        let EntryHead { signatures, envelope, message_at } = match head::read(beginning, is_all) {
+            Ok(head) => head,
+            Err(Unreadable::Partial) => return,
+            Err(Unreadable::Malformed) => {
+                // Whatever this is, it did not come from here.
+                self.stage = Stage::Over(None);
                 return;
             }
-            below = rest;
-        }
-        let Ok((envelope, length)) = envelope::read(below) else {
-            // Whatever this is, it did not come from here.
-            self.stage = Stage::Over(None);
-            return;
         };
-        let letter = below.get(length..).unwrap_or_default();
+        let message = beginning.get(message_at..).unwrap_or_default();
+        if !is_all && !has_shown_header(message) {
+            return;
+        }
+        let header = shown_header(message);
+        self.signatures = beginning.get(..signatures).unwrap_or_default().to_vec();
+        self.beginning = Beginning::default();
         let first = self.info(hands).map_or(0, |info| entry::first_recipient(info.keywords));
         let wanted = ((1u32 << entry::together(&envelope, first)) - 1) as u16;
         let tally = envelope.recipients.get(first).map_or(Tally::Done, Tally::of);
-        let letter_at = (self.signatures.len() + length) as u32;
         let domain = envelope.recipients.get(first).map(|first| entry::domain_of(&first.address));
         let common = &mut *hands.common;
         common.queue.is_for(self.place, &domain.unwrap_or_default(), &common.store.own.store);
-        let header = shown_header(letter);
-        self.entry = Some(Entry { envelope, nature: Nature::Posted, letter_at, first, wanted, tally, header });
+        let (nature, letter_at) = (Nature::Posted, message_at as u32);
+        self.entry = Some(Entry { envelope, nature, letter_at, first, wanted, tally, header });
         self.stage = Stage::Sorted;
     }
+}
+
+/// Whether a message that begins so shows as much of its header as a report does.
+fn has_shown_header(message: &[u8]) -> bool {
+    message.len() >= HEADER_BYTES_MAX || memchr::memmem::find(message, b"\r\n\r\n").is_some()
 }
 
 /// As much of a letter's header as a report shows: whole lines.

@@ -3,7 +3,7 @@
 use super::damage::without_journals;
 use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, body};
-use crate::AccountId;
+use crate::{AccountId, Beginning};
 use crate::chunk::CHUNK_OCTETS;
 use crate::types::{ARCHIVE, Closing, Flags, Head, INBOX, JUNK, MailboxId, Recipient, Refusal, SENT};
 use alloc::vec::Vec;
@@ -162,4 +162,42 @@ fn a_head_is_no_longer_than_its_message_and_a_multiple_of_eight_octets() {
     assert_eq!(rig.deliver_closed(&[ada], &[b'x'; 15], closing), Err(Refusal::PastEnd));
     rig.deliver_closed(&[ada], &[b'x'; 16], closing).unwrap();
     assert_eq!(rig.list(ada.account).len(), 1);
+}
+
+/// Octets from `from` on, gathered part by part, and how many parts these were.
+fn gathered(rig: &mut Rig, account: AccountId, from: u32) -> (Beginning, usize) {
+    let info = *rig.list(account).last().unwrap();
+    let (mut beginning, mut parts) = (Beginning::from(from), 0);
+    while !beginning.is_all_of(info.octets) {
+        let part = rig.read_from(account, INBOX, &info, beginning.next()).unwrap();
+        assert!(!part.is_empty(), "each read gives something");
+        beginning.arrived(&part);
+        parts += 1;
+    }
+    (beginning, parts)
+}
+
+#[test]
+fn a_beginning_is_gathered_across_every_chunk_edge() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let mut heads_in_two_parts = 0;
+    for head in (0..=Head::OCTETS_MAX).step_by(Head::UNIT) {
+        let around = [-1, 0, 1, head as isize / 2, head as isize - 1, head as isize, head as isize + 1];
+        for octets in around.map(|octets| CHUNK_OCTETS.saturating_add_signed(octets)) {
+            let whole = body(octets as u64, octets);
+            let mut appended = whole.clone();
+            appended.rotate_left(head);
+            let closing = Closing { head: Head::of(head).unwrap(), ..NOW.into() };
+            rig.deliver_closed(&[Recipient::inbox(ada)], &appended, closing).unwrap();
+            let (all, parts) = gathered(&mut rig, ada, 0);
+            assert!(all.octets() == whole, "{octets} octets, of which {head} are the head");
+            heads_in_two_parts += usize::from(parts > 2);
+            let (below, _) = gathered(&mut rig, ada, head as u32);
+            assert!(below.octets() == &whole[head..], "below {head} octets of {octets}");
+            let uid = rig.list(ada).last().unwrap().uid;
+            rig.remove(ada, &[uid.0]).unwrap();
+        }
+    }
+    assert!(heads_in_two_parts >= Head::OCTETS_MAX / Head::UNIT, "{heads_in_two_parts} heads lie across an edge");
 }

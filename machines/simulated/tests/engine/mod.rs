@@ -42,6 +42,7 @@ mod marks;
 mod names;
 mod narrow;
 mod news;
+mod outbound_heads;
 mod proofs;
 mod queue_page;
 mod quotas;

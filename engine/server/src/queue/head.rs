@@ -1,0 +1,141 @@
+//! What stands above the message in an entry: its signatures, then its envelope.
+//!
+//! Both are read from the entry's beginning, however that is cut: the signatures were appended last and may lie across
+//! the edge of a chunk, and the envelope begins in a part of its own behind them (`store::Beginning`).
+//!
+//! Invariants:
+//! - A head is the same wherever the store cuts what it gives: it is parsed from the front until all of it is there.
+//! - A reader gathers [`BYTES_MAX`] octets of an entry at most, and one part.
+
+use relay::envelope::{self, Unreadable};
+use relay::Envelope;
+use store::Head;
+
+/// A head is no longer than this.
+const BYTES_MAX: usize = Head::OCTETS_MAX + envelope::BYTES_MAX;
+
+/// What fields begin with that are signatures.
+const SIGNATURE: &[u8] = b"DKIM-Signature:";
+
+/// The head of an entry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct EntryHead {
+    /// Octets of its signatures: there the envelope begins.
+    pub(super) signatures: usize,
+    pub(super) envelope: Envelope,
+    /// Where the message begins, without its signatures.
+    pub(super) message_at: usize,
+}
+
+/// Reads the head of an entry that begins so. `is_all`: the entry has no more octets than these.
+///
+/// Errors: `Partial` where the head may go on behind these octets, never of all of an entry.
+pub(super) fn read(entry: &[u8], is_all: bool) -> Result<EntryHead, Unreadable> {
+    let read = signatures_length(entry).and_then(|signatures| {
+        let (envelope, length) = envelope::read(entry.get(signatures..).unwrap_or_default())?;
+        Ok(EntryHead { signatures, envelope, message_at: signatures + length })
+    });
+    match read {
+        Err(Unreadable::Partial) if is_all || entry.len() >= BYTES_MAX => Err(Unreadable::Malformed),
+        read => read,
+    }
+}
+
+/// Octets of the signatures above an envelope, which follows them.
+fn signatures_length(entry: &[u8]) -> Result<usize, Unreadable> {
+    let mut length = 0;
+    loop {
+        let rest = entry.get(length..).unwrap_or_default();
+        if !rest.starts_with(SIGNATURE) {
+            let may_be_one = SIGNATURE.starts_with(rest);
+            return if may_be_one { Err(Unreadable::Partial) } else { Ok(length) };
+        }
+        // A field ends where the next line is none of its own, which only that line's first octet says.
+        let mut ends = memchr::memmem::find_iter(rest, b"\r\n").map(|end| end + 2);
+        let end = ends.find(|end| !matches!(rest.get(*end), Some(b' ' | b'\t'))).filter(|end| *end < rest.len());
+        length += end.ok_or(Unreadable::Partial)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    use store::Beginning;
+
+    use super::super::entry::envelope_of;
+    use super::*;
+
+    const PART: usize = store::CHUNK_OCTETS;
+
+    fn signature(length: usize) -> Vec<u8> {
+        let mut field = b"DKIM-Signature: v=1;\r\n\tb=".to_vec();
+        assert!(length > field.len() + 2);
+        field.resize(length - 2, b'x');
+        field.extend_from_slice(b"\r\n");
+        field
+    }
+
+    /// An entry, and where its signatures, and its envelope, end.
+    fn entry(signatures: &[usize], recipients: usize) -> (Vec<u8>, usize, usize) {
+        let mut entry: Vec<u8> = signatures.iter().flat_map(|length| signature(*length)).collect();
+        let signatures = entry.len();
+        let to: Vec<String> = (0..recipients).map(|number| alloc::format!("friend{number}@far.test")).collect();
+        envelope::write(&envelope_of("ada@barepost.test", &to), &mut entry).unwrap();
+        let message_at = entry.len();
+        entry.extend_from_slice(b"Subject: a\r\n\r\nDKIM-Signature: of no concern\r\n");
+        (entry, signatures, message_at)
+    }
+
+    /// Reads the head of an entry of which parts come that are so long, as a reader does.
+    fn gathered(entry: &[u8], mut part: impl FnMut() -> usize) -> Result<EntryHead, Unreadable> {
+        let mut beginning = Beginning::from(0);
+        loop {
+            let rest = &entry[beginning.next() as usize..];
+            beginning.arrived(&rest[..part().min(rest.len())]);
+            match read(beginning.octets(), beginning.is_all_of(entry.len() as u32)) {
+                Err(Unreadable::Partial) => {}
+                read => return read,
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_head_is_read_wherever_its_parts_end() {
+        for (signatures, recipients) in [(&[][..], 1), (&[400], 3), (&[600, 480], 9), (&[1000, 1040], 40)] {
+            let (entry, signatures, message_at) = entry(signatures, recipients);
+            let whole = read(&entry, true).unwrap();
+            assert_eq!((whole.signatures, whole.message_at), (signatures, message_at));
+            assert_eq!(whole.envelope.recipients.len(), recipients);
+            for first in 1..=message_at + 2 {
+                let mut parts = [first].into_iter();
+                assert_eq!(gathered(&entry, || parts.next().unwrap_or(PART)), Ok(whole.clone()), "cut at {first}");
+            }
+            for part in [1, 2, 7, 100] {
+                assert_eq!(gathered(&entry, || part), Ok(whole.clone()), "in parts of {part}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_entry_head_is_malformed_and_ends() {
+        let (entry, _, message_at) = entry(&[400], 3);
+        for end in 0..message_at {
+            assert_eq!(gathered(&entry[..end], || 50), Err(Unreadable::Malformed), "ends at {end}");
+        }
+        let endless = signature(400).repeat(2000);
+        assert!(endless.len() > 2 * BYTES_MAX);
+        let mut parts = 0;
+        let read = gathered(&endless, || {
+            parts += 1;
+            PART
+        });
+        assert_eq!((read, parts), (Err(Unreadable::Malformed), BYTES_MAX.div_ceil(PART)));
+        assert_eq!(read_of_rubbish(), Err(Unreadable::Malformed));
+    }
+
+    fn read_of_rubbish() -> Result<EntryHead, Unreadable> {
+        gathered(b"Subject: no envelope\r\n\r\nHello.\r\n", || PART)
+    }
+}
