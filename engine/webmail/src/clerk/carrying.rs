@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 
 use message::header::{Address, Header};
 use store::{
-    AccountId, Body, Closing, DRAFTS, Flags, Guid, Head, MailboxId, MarkChange, MessageInfo, Origin, Outcome,
+    AccountId, Beginning, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, MailboxId, MarkChange, MessageInfo, Origin, Outcome,
     Recipient, Refusal, SENT, Uid, UidRange,
 };
 
@@ -51,6 +51,8 @@ pub struct Carrier {
     next: usize,
     /// The next one has no room for it.
     is_to_wait: bool,
+    /// Its beginning without its signatures: all of its header.
+    beginning: Beginning,
     /// How much of the letter was read, what signs it last, and what of it is not taken yet.
     offset: u32,
     rest: Vec<u8>,
@@ -116,6 +118,7 @@ impl Carrier {
             elsewhere: Vec::new(),
             next: 0,
             is_to_wait: false,
+            beginning: Beginning::default(),
             offset: 0,
             rest: Vec::new(),
             is_waiting: false,
@@ -203,13 +206,19 @@ impl Carrier {
         desk.store().message(self.account, DRAFTS, self.uid).ok_or(Refusal::NoSuchMessage)
     }
 
-    /// Looks whether it is still to leave, and reads its beginning.
+    /// Looks whether it is still to leave, and reads more of its beginning.
     fn open(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
-        if !self.info(desk).is_ok_and(|info| info.flags.are_on_their_way()) {
+        let Some(info) = self.info(desk).ok().filter(|info| info.flags.are_on_their_way()) else {
             self.stage = Stage::Over(Carried::Wholly);
             return Ok(());
+        };
+        if self.beginning.octets().is_empty() {
+            self.beginning = Beginning::from(info.head);
         }
-        self.read_on(desk)
+        let continuation = desk.continuation();
+        desk.store_mut().read(self.account, DRAFTS, self.uid, self.beginning.next(), continuation)?;
+        self.is_waiting = true;
+        Ok(())
     }
 
     /// Reads the next part: the head, which is a part by itself, comes behind all others, as it is appended.
@@ -229,23 +238,36 @@ impl Carrier {
         Ok(())
     }
 
-    /// A part of the letter: the first time whom it is for is in it, and then what is handed on.
+    /// A part of the message: of its beginning, until all recipients are known, and then what is handed on.
     fn body_arrived(&mut self, body: &Body, desk: &impl Desk) {
         let bytes = body.bytes();
         if self.stage == Stage::Sealed {
-            let flags = self.info(desk).map_or(Flags::default(), |info| info.flags);
-            self.stage = match self.look_at_addresses(bytes, desk) {
-                _ if flags.contains(Flags::LEFT) => Stage::Answered,
-                _ if flags.contains(Flags::LEAVING) => Stage::Brought,
-                true => Stage::Marked,
-                false => Stage::Returned,
-            };
+            self.beginning.arrived(bytes);
+            self.look_at_beginning(desk);
             return;
         }
-        // Whom it goes to unseen by others nobody else sees.
-        let (before, behind) = if self.offset == 0 { Header::new(bytes).around("Bcc") } else { (bytes, &[][..]) };
-        self.rest = [before, behind].concat();
+        self.rest = bytes.to_vec();
         self.offset = self.offset.saturating_add(bytes.len() as u32);
+    }
+
+    /// Looks for the recipients, if all of the header is there. A draft's header fits a chunk ([`super::writing`]).
+    fn look_at_beginning(&mut self, desk: &impl Desk) {
+        let info = self.info(desk).ok();
+        let is_header = memchr::memmem::find(self.beginning.octets(), b"\r\n\r\n").is_some();
+        let is_all = info.is_none_or(|info| self.beginning.is_all_of(info.octets));
+        let is_too_long = !is_header && !is_all && self.beginning.octets().len() >= CHUNK_OCTETS;
+        if !is_header && !is_all && !is_too_long {
+            return;
+        }
+        let flags = info.map_or(Flags::default(), |info| info.flags);
+        self.stage = match self.look_at_addresses(desk) {
+            // A field of it may name recipients that nobody else is to see.
+            _ if is_too_long => Stage::Returned,
+            _ if flags.contains(Flags::LEFT) => Stage::Answered,
+            _ if flags.contains(Flags::LEAVING) => Stage::Brought,
+            true => Stage::Marked,
+            false => Stage::Returned,
+        };
     }
 
     /// Begins a letter to the next one who has none.
@@ -255,7 +277,11 @@ impl Carrier {
             return Ok(());
         };
         desk.begin_letter(&[recipient])?;
-        (self.stage, self.offset, self.rest) = (Stage::Handed, 0, head);
+        // Recipients in Bcc are for nobody else.
+        let beginning = self.beginning.octets();
+        let (before, behind) = Header::new(beginning).around("Bcc");
+        (self.offset, self.rest) = (beginning.len() as u32, [&head, before, behind].concat());
+        self.stage = Stage::Handed;
         Ok(())
     }
 
@@ -319,8 +345,8 @@ impl Carrier {
     }
 
     /// The accounts that a letter is for, each once, and the addresses of those who are elsewhere. False: somebody cannot get it.
-    fn look_at_addresses(&mut self, bytes: &[u8], desk: &impl Desk) -> bool {
-        let header = Header::new(bytes);
+    fn look_at_addresses(&mut self, desk: &impl Desk) -> bool {
+        let header = Header::new(self.beginning.octets());
         let fields = ["To", "Cc", "Bcc"].into_iter().filter_map(|name| header.field(name));
         let people = fields.flat_map(|field| field.addresses()).flat_map(|address| match address {
             Address::Mailbox(mailbox) => alloc::vec![mailbox],

@@ -8,7 +8,7 @@ use http::Reply;
 use message::header::{Address, Field, Mailbox};
 use message::structure::{Disposition, Listener, Part, Reader, Structure};
 use message::{Summary, TextDecoder};
-use store::{AccountId, AccountInfo, Body as Octets, Flags, MarkChange, MessageInfo, Refusal};
+use store::{AccountId, AccountInfo, Beginning, Body as Octets, CHUNK_OCTETS, Flags, MarkChange, MessageInfo, Refusal};
 
 use super::trusting::is_trusted;
 use super::{Desk, Step, why};
@@ -42,8 +42,9 @@ pub(super) struct Opening {
     /// How many octets have come.
     offset: u32,
     is_marked: bool,
-    /// What a list shows of it.
+    /// What a list shows of it, and the beginning from which that is made.
     summary: Summary,
+    beginning: Option<Beginning>,
     reader: Reader,
     heard: Heard,
     refused: Option<Refusal>,
@@ -80,6 +81,7 @@ impl Opening {
             offset: 0,
             is_marked: false,
             summary: Summary::default(),
+            beginning: None,
             reader: Reader::new(),
             heard: Heard::default(),
             refused: None,
@@ -143,10 +145,24 @@ impl Opening {
         *under_way += usize::from(marked.is_ok());
     }
 
-    pub(super) fn body_arrived(&mut self, body: &Octets) {
+    /// Gathers what the store has made a summary of, and makes it again: the first chunk without the head.
+    fn summarize(&mut self, octets: &[u8]) {
+        let Some(info) = self.info else { return };
         if self.offset == 0 {
-            self.summary = Summary::of(body.bytes());
+            self.beginning = Some(Beginning::from(info.head));
         }
+        let Some(beginning) = &mut self.beginning else { return };
+        let above = info.head.saturating_sub(self.offset) as usize;
+        beginning.arrived(octets.get(above..).unwrap_or_default());
+        let first = beginning.octets();
+        if first.len() >= CHUNK_OCTETS || beginning.is_all_of(info.octets) {
+            self.summary = Summary::of(first.get(..CHUNK_OCTETS).unwrap_or(first));
+            self.beginning = None;
+        }
+    }
+
+    pub(super) fn body_arrived(&mut self, body: &Octets) {
+        self.summarize(body.bytes());
         self.offset = self.offset.saturating_add(body.bytes().len() as u32);
         self.reader.bytes_arrived(body.bytes(), &mut self.heard);
     }

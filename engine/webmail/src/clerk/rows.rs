@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::cell::LazyCell;
 
 use message::Summary;
-use store::{AccountId, Body, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store, Uid};
+use store::{AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store, Uid};
 
 use super::conversing::is_thrown_away;
 use super::written::Facts;
@@ -36,10 +36,10 @@ pub(super) enum Known {
     Nothing,
     /// Its summary was asked for.
     Asked,
-    /// It has none: its beginning is to be read.
-    NoSummary,
-    /// Its beginning was asked for.
-    BeginningAsked,
+    /// It has none: more of its beginning is to be read.
+    NoSummary(Beginning),
+    /// More of its beginning was asked for.
+    BeginningAsked(Beginning),
     /// What a list shows.
     Summary(Summary),
     /// The row that it has in a list.
@@ -71,14 +71,19 @@ pub(super) fn ask(rows: &mut [Found], account: AccountId, under_way: &mut usize,
             return Step::Asked;
         }
         let (mailbox, uid) = (row.mailbox, row.info.uid);
-        let (asked, next) = match row.known {
-            Known::Nothing => (desk.store_mut().read_summary(account, mailbox, uid, continuation), Known::Asked),
-            Known::NoSummary => (desk.store_mut().read(account, mailbox, uid, 0, continuation), Known::BeginningAsked),
+        let asked = match &row.known {
+            Known::Nothing => desk.store_mut().read_summary(account, mailbox, uid, continuation),
+            Known::NoSummary(beginning) => {
+                desk.store_mut().read(account, mailbox, uid, beginning.next(), continuation)
+            }
             _ => continue,
         };
         match asked {
             Ok(()) => {
-                row.known = next;
+                row.known = match core::mem::replace(&mut row.known, Known::Asked) {
+                    Known::NoSummary(beginning) => Known::BeginningAsked(beginning),
+                    _ => Known::Asked,
+                };
                 *under_way += 1;
             }
             Err(Refusal::Busy) => return Step::Busy,
@@ -92,9 +97,21 @@ pub(super) fn ask(rows: &mut [Found], account: AccountId, under_way: &mut usize,
 pub(super) fn body_arrived(rows: &mut [Found], body: &Body) {
     let is_of = |row: &&mut Found| row.info.uid == body.uid() && row.mailbox == body.mailbox();
     let Some(row) = rows.iter_mut().find(is_of) else { return };
-    row.known = match row.known {
-        Known::Asked => Summary::read(body.bytes()).map_or(Known::NoSummary, Known::Summary),
-        _ => Known::Summary(Summary::of(body.bytes())),
+    row.known = match core::mem::replace(&mut row.known, Known::Nothing) {
+        Known::Asked => match Summary::read(body.bytes()) {
+            Some(summary) => Known::Summary(summary),
+            None => Known::NoSummary(Beginning::from(row.info.head)),
+        },
+        Known::BeginningAsked(mut beginning) => {
+            beginning.arrived(body.bytes());
+            let first = beginning.octets();
+            if first.len() >= CHUNK_OCTETS || beginning.is_all_of(row.info.octets) {
+                Known::Summary(Summary::of(first))
+            } else {
+                Known::NoSummary(beginning)
+            }
+        }
+        known => known,
     };
 }
 

@@ -20,7 +20,7 @@ use machine::UnixTime;
 use message::compose::{Composer, Files, Letter, Unwritable};
 use message::header::{Address, Field, Header, Mailbox};
 use store::{
-    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId, MarkChange, Recipient,
+    AccountId, Beginning, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId, MarkChange, Recipient,
     Refusal, SENT, Uid, UidRange,
 };
 
@@ -61,8 +61,8 @@ pub(super) struct Writing {
     /// How much of it the store has, and of all that came before it.
     taken: usize,
     octets: u64,
-    /// Which of those was looked at, what it answers or itself as it was kept.
-    looked_at: Option<Key>,
+    /// What of those is looked at: the message that it answers, or itself as it was kept.
+    answered: Option<Answered>,
     /// The identifiers of what it answers, the latest last.
     references: Vec<Vec<u8>>,
     /// The files that come from the draft.
@@ -79,6 +79,14 @@ pub(super) struct Writing {
     error: Option<String>,
     /// What is answered, if no more can be said than that.
     pub(super) reply: Option<Reply>,
+}
+
+/// A message whose identifiers a letter names, as far as it was read.
+#[derive(Debug)]
+struct Answered {
+    key: Key,
+    octets: u32,
+    beginning: Beginning,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,7 +118,7 @@ impl Writing {
             message: Vec::new(),
             taken: 0,
             octets: 0,
-            looked_at: None,
+            answered: None,
             references: Vec::new(),
             copying: None,
             next: None,
@@ -129,6 +137,7 @@ impl Writing {
         self.then = then;
         self.octets = 0;
         self.references.clear();
+        self.answered = None;
         self.stage = if then == Then::Drop { Stage::Delivered } else { Stage::Answered };
     }
 
@@ -211,11 +220,16 @@ impl Writing {
         let own = self.draft.draft.filter(|key| key.mailbox == DRAFTS.0);
         for key in [self.draft.answers, own].into_iter().flatten() {
             let (continuation, (mailbox, uid)) = (desk.continuation(), key.in_store());
+            let Some(info) = desk.store().message(account, mailbox, uid) else { continue };
+            let known = self.answered.take().filter(|known| known.key == key);
             // What was found out about who sent it stands above all that it says.
-            let from = desk.store_mut().message(account, mailbox, uid).map_or(0, |message| message.head);
+            let first = || Answered { key, octets: info.octets, beginning: Beginning::from(info.head) };
+            let answered = known.unwrap_or_else(first);
+            let from = answered.beginning.next();
+            self.answered = Some(answered);
             match desk.store_mut().read(account, mailbox, uid, from, continuation) {
                 Ok(()) => {
-                    (self.stage, self.looked_at) = (Stage::Ready, Some(key));
+                    self.stage = Stage::Ready;
                     return Ok(1);
                 }
                 Err(Refusal::Busy) => return Err(Refusal::Busy),
@@ -232,10 +246,19 @@ impl Writing {
         if let Some(copying) = &mut self.copying {
             return copying.body_arrived(body, &mut self.message);
         }
-        let header = Header::new(body.bytes());
+        let Some(answered) = &mut self.answered else { return };
+        answered.beginning.arrived(body.bytes());
+        let octets = answered.beginning.octets();
+        let has_header = octets.len() >= CHUNK_OCTETS || memchr::memmem::find(octets, b"\r\n\r\n").is_some();
+        if !has_header && !answered.beginning.is_all_of(answered.octets) {
+            // More of it is to be read.
+            self.stage = Stage::Answered;
+            return;
+        }
+        let header = Header::new(octets);
         let identifiers = |name| header.field(name).into_iter().flat_map(|field| field.identifiers());
-        let answered = identifiers("Message-ID").filter(|_| self.looked_at == self.draft.answers);
-        self.references = identifiers("References").chain(answered).map(<[u8]>::to_vec).collect();
+        let own = identifiers("Message-ID").filter(|_| Some(answered.key) == self.draft.answers);
+        self.references = identifiers("References").chain(own).map(<[u8]>::to_vec).collect();
     }
 
     fn begin(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {

@@ -257,3 +257,20 @@ fn who_sends_when_too_much_is_being_signed_is_told_so_and_loses_nothing() {
     ada.hang_up(&mut room);
     room.until_nothing_is_in_use();
 }
+
+#[test]
+fn a_long_signed_message_to_oneself_is_shown_once() {
+    let trust = Trust::new("mail.barepost.test");
+    let mut room = serving(747, &trust);
+    let mut ada = logged_in(&mut room, &trust, "0");
+    for (number, text) in ["It weaves.", &"It weaves, and weaves again.\n".repeat(4000)].into_iter().enumerate() {
+        let page = write(&mut room, &mut ada, "ada@barepost.test", "", text, &[]);
+        assert!(page.contains("Your letter was sent."), "{page}");
+        for mailbox in [1, 3] {
+            let page = ada.get(&mut room, &format!("/mail/box/{mailbox}/{}", number + 1)).text();
+            assert_eq!(page.matches("<article").count(), 1, "one of two copies: {page}");
+        }
+    }
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
