@@ -159,6 +159,10 @@ impl Engine {
                 self.life = Life::Stopped(Ending::Refused);
             }
             State::Serving | State::ReadOnly(_) => {
+                if own.store.is_new() {
+                    let kib = own.store.space().bytes >> 10;
+                    machine.print(format_args!("store: the disk was blank; a new store of {kib} KiB was made on it"));
+                }
                 for finding in own.store.findings() {
                     machine.print(format_args!("store: {finding}"));
                 }

@@ -104,6 +104,15 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], key: &Key, page: Page, shard: ShardId) 
     }
 }
 
+/// Whether a block of some store may stand here: without the key nobody can say more.
+pub(crate) fn may_begin(bytes: &[u8], page: Page) -> bool {
+    let mut reader = Reader::new(bytes);
+    reader.take(HASH_BYTES).is_some()
+        && reader.u32() == Some(MAGIC)
+        && reader.take(4).is_some()
+        && reader.u64() == Some(u64::from(page.0))
+}
+
 /// The records of a block's buffer that this machine itself has just written.
 pub(crate) fn records_of(pair: &[u8]) -> &[u8] {
     let mut reader = Reader::new(pair);

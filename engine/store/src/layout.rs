@@ -72,8 +72,7 @@ impl Geometry {
     /// The shape that a blank disk of `sectors` is given; `None` when it is too small.
     pub(crate) fn for_disk(sectors: u64) -> Option<Geometry> {
         let pages = pages_of(sectors);
-        let wanted = (pages / 4096).clamp(SEGMENT_PAGES_MIN, SEGMENT_PAGES_MAX);
-        Geometry { pages, segment_pages: 1 << wanted.ilog2() }.checked()
+        Geometry { pages, segment_pages: segment_pages_of(pages) }.checked()
     }
 
     /// This shape, if it is one that a store can have.
@@ -122,6 +121,39 @@ impl Geometry {
     /// The four slots of the superblock.
     pub(crate) fn slots(self) -> [Page; 4] {
         slots(self.pages)
+    }
+}
+
+/// The pages of a segment in a store of `pages`.
+fn segment_pages_of(pages: u32) -> u32 {
+    let wanted = (pages / 4096).clamp(SEGMENT_PAGES_MIN, SEGMENT_PAGES_MAX);
+    1 << wanted.ilog2()
+}
+
+/// The first pages of all segments that a store can have had on this disk, whatever its size was when it was formatted.
+/// A store that reaches beyond a page has segments no smaller than one that ends there, and their sizes are powers of two.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SegmentStarts {
+    from_first: u32,
+    disk_pages: u32,
+}
+
+impl SegmentStarts {
+    pub(crate) fn of_disk(disk_pages: u32) -> SegmentStarts {
+        SegmentStarts { from_first: 0, disk_pages }
+    }
+}
+
+impl Iterator for SegmentStarts {
+    type Item = Page;
+
+    fn next(&mut self) -> Option<Page> {
+        let page = self.from_first.checked_add(FIRST_SEGMENT_PAGE)?;
+        if page >= self.disk_pages.saturating_sub(TAIL_PAGES) {
+            return None;
+        }
+        self.from_first = self.from_first.saturating_add(segment_pages_of(self.from_first));
+        Some(Page(page))
     }
 }
 

@@ -5,6 +5,7 @@
 //! - Reads in flight are bounded by the lanes; a piece that cannot be read is read again page by page.
 //! - Opening twice gives the same: what must change is gathered, and written as a group like any other.
 
+mod blank;
 mod finding;
 mod superblocks;
 
@@ -33,6 +34,7 @@ const FINDINGS_MAX: usize = 1000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Superblocks,
+    LookingForUse,
     FormatFirst,
     FormatRest,
     Replaying,
@@ -77,6 +79,7 @@ pub(crate) struct Opening {
     phase: Phase,
     pub(crate) inspect: bool,
     disk_pages: u32,
+    look: Option<blank::Look>,
     lanes: Vec<Lane>,
     next_shard: usize,
     /// Requests of the phase that have not completed.
@@ -96,6 +99,7 @@ impl Store {
             phase: Phase::Superblocks,
             inspect,
             disk_pages,
+            look: None,
             lanes,
             next_shard: 0,
             left: pieces.len() as u32,
@@ -157,6 +161,7 @@ impl Store {
                     self.superblocks_read();
                 }
             }
+            Phase::LookingForUse => self.looked(lane),
             Phase::Replaying => self.replay(lane),
             Phase::Rebuilding => {
                 let piece = opening.lanes.get_mut(usize::from(lane)).and_then(|lane| lane.piece.take());
@@ -186,6 +191,7 @@ impl Store {
                 self.format_slots(Phase::FormatRest, &[first, second, third]);
             }
             _ => {
+                self.is_new = true;
                 self.segments = Segments::new(self.superblock.geometry);
                 self.begin_replay();
             }

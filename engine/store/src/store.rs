@@ -143,6 +143,8 @@ pub struct Store {
     pub(crate) wakes: VecDeque<Wake>,
     pub(crate) opening: Option<Box<Opening>>,
     pub(crate) findings: Vec<Finding>,
+    /// The disk was blank, and was formatted.
+    pub(crate) is_new: bool,
 }
 
 impl Store {
@@ -225,6 +227,7 @@ impl Store {
             wakes: VecDeque::new(),
             opening: None,
             findings: Vec::new(),
+            is_new: false,
         }
     }
 
@@ -246,6 +249,11 @@ impl Store {
     /// What opening found damaged.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
+    }
+
+    /// Whether the disk was blank when it was opened, and was formatted.
+    pub fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// The disk's space, counted over all segments.

@@ -4,6 +4,7 @@
 mod arrivals;
 mod basics;
 mod bits;
+mod blank;
 mod buffers;
 mod conversations;
 mod cuts;

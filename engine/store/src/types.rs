@@ -450,8 +450,10 @@ pub enum Reason {
     },
     /// A Barepost disk of a format that this version does not know.
     OtherFormat(u32),
-    /// Not blank, and not a Barepost disk; or one whose superblocks are all lost.
+    /// Not blank, and not a Barepost disk.
     NotOurs,
+    /// A Barepost disk, but all of its superblocks are lost.
+    SuperblocksLost,
     /// Blank, and not to be formatted (a check only reads).
     Blank,
     /// The device failed a write or a flush while a blank disk was formatted.
@@ -470,6 +472,9 @@ impl fmt::Display for Reason {
                 write!(out, "the disk has format {version}, this version knows only format {}", crate::FORMAT_VERSION)
             }
             Reason::NotOurs => write!(out, "the disk is neither blank nor a Barepost disk"),
+            Reason::SuperblocksLost => {
+                write!(out, "the disk holds mail of a Barepost server, but its superblocks are lost; it is not formatted")
+            }
             Reason::Blank => write!(out, "the disk is blank"),
             Reason::FormatFailed => write!(out, "the disk failed while it was formatted"),
         }

@@ -158,6 +158,14 @@ impl MemoryDisk {
         self.unflushed.remove(&sector.0);
     }
 
+    /// Sectors are zero from now on.
+    pub fn erase(&mut self, sectors: core::ops::Range<u64>) {
+        for sector in sectors {
+            self.durable.remove(&sector);
+            self.unflushed.remove(&sector);
+        }
+    }
+
     /// Spoils all sectors that hold this. Returns how many.
     pub fn spoil_what_holds(&mut self, text: &[u8]) -> usize {
         let holds = |bytes: &SectorBytes| bytes.windows(text.len()).any(|window| window == text);
@@ -342,7 +350,7 @@ impl MemoryDisk {
     }
 
     /// Sectors of the disk.
-    pub(crate) fn sectors(&self) -> u64 {
+    pub fn sectors(&self) -> u64 {
         self.sectors
     }
 

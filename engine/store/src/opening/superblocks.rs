@@ -17,7 +17,6 @@ impl Store {
         let pages = opening.disk_pages;
         let found: Vec<(Page, Slot)> = slots(pages).into_iter().map(|page| (page, opening.slot(page))).collect();
         let blank = opening.is_blank();
-        let inspect = opening.inspect;
         let mut newest: Option<&Superblock> = None;
         let mut other = None;
         for (_, slot) in &found {
@@ -31,8 +30,7 @@ impl Store {
             return match other {
                 Some(version) => self.refuse(Reason::OtherFormat(version)),
                 None if !blank => self.refuse(Reason::NotOurs),
-                None if inspect => self.refuse(Reason::Blank),
-                None => self.format_first(),
+                None => self.look_for_use(),
             };
         };
         let needs = superblock.geometry.pages;
@@ -56,7 +54,7 @@ impl Store {
         self.opening = None;
     }
 
-    fn format_first(&mut self) {
+    pub(super) fn format_first(&mut self) {
         self.superblock.sequence = 1;
         let [.., last] = self.superblock.geometry.slots();
         self.format_slots(Phase::FormatFirst, &[last]);

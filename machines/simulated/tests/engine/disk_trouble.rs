@@ -160,6 +160,26 @@ fn a_disk_that_is_not_ours_is_refused_and_the_console_says_why() {
 }
 
 #[test]
+fn a_new_disk_is_announced_and_a_used_one_is_not_made_new() {
+    let line = "store: the disk was blank; a new store of";
+    let mut room = Room::new(8);
+    assert_eq!(lines_with(&room, line), 1, "{:?}", room.machine.console);
+    assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+    let room = room.power_cut(8);
+    assert_eq!(lines_with(&room, line), 0, "{:?}", room.machine.console);
+
+    // Both ends are erased, as by a tool that prepares a disk for another use.
+    let mut disk = room.machine.disk.power_cut(&mut Dice::new(8));
+    let sectors = disk.sectors();
+    disk.erase(0..24 * 8);
+    disk.erase(sectors - 8 * 8..sectors);
+    let mut room = Room::opening(8, disk, usual_sizes());
+    room.until("the engine has stopped", |room| room.ended.is_some());
+    assert_eq!(room.ended, Some(Ending::Refused));
+    assert!(room.console_says("store: the disk holds mail of a Barepost server, but its superblocks are lost"));
+}
+
+#[test]
 fn a_machine_asked_to_stop_while_it_opens_its_disk_stops() {
     let mut disk = MemoryDisk::blank(16 << 20);
     disk.mood = Mood::Waits;
