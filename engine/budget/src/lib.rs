@@ -1,0 +1,188 @@
+//! How much memory clients may make one core keep.
+//!
+//! Whatever a client can make the server keep is charged here: request heads, compression tables,
+//! streams, login attempts, header fields that wait for a check. Each holder has a [`Charge`]. Up
+//! to its least share a holder is never refused, so the memory for all least shares is set aside.
+//! What a holder keeps above that is lent from a pool that all holders of the core share.
+//!
+//! A network may hold as much of the pool as is free, an address half of that: the dynamic
+//! thresholds of shared-memory switches (Choudhury and Hahne, 1998). One network alone gets half
+//! of the pool. Memory that is lent does not drain by itself. So when the pool is short, holders of
+//! addresses and networks above their thresholds are to be ended ([`MemoryBudget::is_above_share`]).
+//! When n networks want all of the pool, each gets 1/(n + 1), and as much stays free for the next.
+//! An IPv6 host has a /64 to itself (RFC 6177), which counts as an address. A network is a /24 or
+//! a /48.
+//!
+//! Holdings are counted in two rows of counters by a keyed hash; the smaller counter decides. So
+//! the table has a fixed size and nothing is evicted from it. A client cannot choose with which
+//! other client it shares a counter.
+//!
+//! Invariants:
+//! - What is lent is never more than the pool.
+//! - A network or address is never counted to hold less than it does.
+//! - A refused charge changes nothing. A charge that shrinks is never refused.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::hash::Hasher;
+use core::net::IpAddr;
+
+use siphasher::sip::SipHasher13;
+
+/// Counters in a row.
+const COUNTERS: usize = 4096;
+
+/// The pool is short when less than one in so many of its bytes is free.
+const SHORT_ONE_IN: usize = 8;
+
+/// What one holder keeps.
+///
+/// `bytes` is private: the budget's sums are right only if every change goes through it.
+#[derive(Debug)]
+pub struct Charge {
+    bytes: u32,
+    least: u32,
+}
+
+impl Charge {
+    /// A holder that keeps nothing yet. Up to `least` bytes are never refused to it: there must be
+    /// memory for that beside the pool.
+    pub const fn new(least: u32) -> Charge {
+        Charge { bytes: 0, least }
+    }
+
+    /// Bytes that it keeps.
+    pub const fn bytes(&self) -> usize {
+        self.bytes as usize
+    }
+
+    /// Bytes of the pool that it keeps.
+    pub const fn lent(&self) -> usize {
+        self.bytes.saturating_sub(self.least) as usize
+    }
+}
+
+/// The holder would have more than its share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Overdrawn;
+
+/// The memory that holders of one core share.
+#[derive(Debug)]
+pub struct MemoryBudget {
+    pool: usize,
+    lent: usize,
+    held: usize,
+    /// Bytes of the pool that addresses and networks hold, in two rows.
+    rows: [Vec<u32>; 2],
+    key: [u8; 16],
+}
+
+/// A counter in each row.
+type Places = [usize; 2];
+
+impl MemoryBudget {
+    /// Nothing is lent. `pool`: bytes to lend. `key` is random.
+    pub fn new(pool: usize, key: [u8; 16]) -> MemoryBudget {
+        let pool = pool.min(u32::MAX as usize);
+        MemoryBudget { pool, lent: 0, held: 0, rows: [vec![0; COUNTERS], vec![0; COUNTERS]], key }
+    }
+
+    /// Bytes that all holders keep, their least shares counted in.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Bytes of the pool that are free.
+    pub fn free(&self) -> usize {
+        self.pool - self.lent
+    }
+
+    /// Whether little of the pool is free.
+    pub fn is_short(&self) -> bool {
+        self.free() < self.pool / SHORT_ONE_IN
+    }
+
+    /// The holder at `address` keeps `bytes` from now on.
+    ///
+    /// Errors: that is more than its share. Nothing has changed.
+    pub fn charge(&mut self, charge: &mut Charge, address: IpAddr, bytes: usize) -> Result<(), Overdrawn> {
+        let bytes = u32::try_from(bytes).map_err(|_| Overdrawn)?;
+        let before = charge.lent();
+        let after = bytes.saturating_sub(charge.least) as usize;
+        if before != after {
+            let [of_address, of_network] = self.places(address);
+            if after > before && !self.may_lend(after - before, of_address, of_network) {
+                return Err(Overdrawn);
+            }
+            self.lent = self.lent + after - before;
+            self.count(of_address, before, after);
+            self.count(of_network, before, after);
+        }
+        self.held = self.held + bytes as usize - charge.bytes();
+        charge.bytes = bytes;
+        Ok(())
+    }
+
+    /// Whether [`MemoryBudget::charge`] would grant `bytes`.
+    pub fn would_grant(&self, charge: &Charge, address: IpAddr, bytes: usize) -> bool {
+        let after = bytes.saturating_sub(charge.least as usize);
+        let growth = after.saturating_sub(charge.lent());
+        let [of_address, of_network] = self.places(address);
+        growth == 0 || self.may_lend(growth, of_address, of_network)
+    }
+
+    /// Whether the holder keeps bytes of the pool, and its address or network has more of it than
+    /// it would be granted now.
+    pub fn is_above_share(&self, charge: &Charge, address: IpAddr) -> bool {
+        let [of_address, of_network] = self.places(address);
+        let free = self.free();
+        charge.lent() > 0 && (self.holding(of_network) > free || self.holding(of_address) > free / 2)
+    }
+
+    /// The holder at `address` keeps nothing any more.
+    pub fn release(&mut self, charge: &mut Charge, address: IpAddr) {
+        let released = self.charge(charge, address, 0);
+        debug_assert!(released.is_ok(), "a charge that shrinks is never refused");
+    }
+
+    fn may_lend(&self, growth: usize, of_address: Places, of_network: Places) -> bool {
+        let Some(free) = self.free().checked_sub(growth) else { return false };
+        self.holding(of_network) + growth <= free && self.holding(of_address) + growth <= free / 2
+    }
+
+    /// The most that whatever is counted in these places can hold.
+    fn holding(&self, places: Places) -> usize {
+        let counters = self.rows.iter().zip(places).map(|(row, place)| row.get(place).copied().unwrap_or(0));
+        counters.min().unwrap_or(0) as usize
+    }
+
+    fn count(&mut self, places: Places, before: usize, after: usize) {
+        for (row, place) in self.rows.iter_mut().zip(places) {
+            if let Some(counter) = row.get_mut(place) {
+                // No counter has more than the pool, which is below 4 GiB.
+                *counter = (*counter as usize + after - before) as u32;
+            }
+        }
+    }
+
+    /// The counters of the address and of its network.
+    fn places(&self, address: IpAddr) -> [Places; 2] {
+        let (octets, lengths) = match address.to_canonical() {
+            IpAddr::V4(address) => (address.to_ipv6_mapped().octets(), [16, 15]),
+            IpAddr::V6(address) => (address.octets(), [8, 6]),
+        };
+        lengths.map(|length: usize| {
+            let mut hasher = SipHasher13::new_with_key(&self.key);
+            hasher.write(octets.get(..length).unwrap_or_default());
+            let hash = hasher.finish();
+            [hash as usize % COUNTERS, (hash >> 32) as usize % COUNTERS]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
