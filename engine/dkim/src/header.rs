@@ -9,6 +9,9 @@ use memchr::{memchr, memmem};
 
 use crate::body::Form;
 
+/// The most fields of a header: of a message with more no signature passes. A server that takes messages of 1,000 adds some of its own.
+pub const FIELDS_MAX: usize = 1_100;
+
 /// About what a name takes beside its own bytes.
 const NAME_BYTES: usize = 128;
 
@@ -18,6 +21,8 @@ pub(crate) struct Header {
     fields: Vec<Field>,
     /// Which fields have a name, from the top: the names in lower case.
     by_name: BTreeMap<Box<[u8]>, Vec<usize>>,
+    /// Whether it has no more fields than these.
+    is_whole: bool,
 }
 
 /// Where a field stands, with the line end behind it, and its value without that.
@@ -27,16 +32,21 @@ struct Field {
 }
 
 impl Header {
-    /// Reads a header: its lines, without the empty one behind them. A line that is no field is passed over.
+    /// Reads a header: its lines, without the empty one behind them, and up to [`FIELDS_MAX`] fields. A line that is no field is passed over.
     pub(crate) fn read(mut bytes: Vec<u8>) -> Header {
         if !bytes.is_empty() && !bytes.ends_with(b"\r\n") {
             bytes.extend(b"\r\n");
         }
-        let mut header = Header { bytes, fields: Vec::new(), by_name: BTreeMap::new() };
+        bytes.shrink_to_fit();
+        let mut header = Header { bytes, fields: Vec::new(), by_name: BTreeMap::new(), is_whole: true };
         let mut start = 0;
         while let Some(length) = field_length(header.at(start..header.bytes.len())) {
             let whole = start..start + length;
             if let Some((name, value)) = parts(header.at(whole.clone())) {
+                if header.fields.len() >= FIELDS_MAX {
+                    header.is_whole = false;
+                    break;
+                }
                 let value = start + value.start..start + value.end;
                 header.by_name.entry(name).or_default().push(header.fields.len());
                 header.fields.push(Field { whole: whole.clone(), value });
@@ -44,6 +54,11 @@ impl Header {
             start = whole.end;
         }
         header
+    }
+
+    /// Whether all of its fields were read.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// All of it, as it came.

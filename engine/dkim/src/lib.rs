@@ -12,7 +12,7 @@
 //!
 //! Invariants:
 //! - A verdict does not depend on how the message was cut.
-//! - What is kept of a message is its header, of [`HEADER_BYTES_MAX`] bytes, and no more of its body however long that is. Work is linear in the message's bytes.
+//! - What is kept of a message is its header, of [`HEADER_BYTES_MAX`] bytes and [`FIELDS_MAX`] fields, and no more of its body however long that is. Work is linear in the message's bytes.
 //! - [`SIGNATURES_MAX`] signatures of a message are looked at and no more, and up to [`KEYS_MAX`] keys for each. A chain is looked at as long as [`SETS_MAX`] and [`CHAIN_KEYS_MAX`] allow.
 //! - What a verdict says of a signature or a chain is safe to be written into a header field.
 //!
@@ -42,6 +42,7 @@ mod verdict;
 mod vouching;
 
 pub use chain::{CHAIN_KEYS_MAX, ChainVerdict, Flaw, SETS_MAX};
+pub use header::FIELDS_MAX;
 pub use key::KEYS_MAX;
 pub use message::{Message, SIGNATURES_MAX};
 pub use reading::{HEADER_BYTES_MAX, Reading};

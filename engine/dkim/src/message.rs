@@ -23,7 +23,7 @@ pub struct Message {
     pub(crate) header: Header,
     pub(crate) signatures: Vec<Signed>,
     pub(crate) chain: Result<Chain, Flaw>,
-    /// `None` where the header is too long.
+    /// `None` where the header is too long, or has too many fields.
     pub(crate) bodies: Option<Bodies<Hashed>>,
     pub(crate) is_to_be_signed: bool,
 }

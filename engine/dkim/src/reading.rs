@@ -34,7 +34,7 @@ struct Opened {
     header: Header,
     signatures: Vec<Signed>,
     chain: Result<Chain, Flaw>,
-    /// `None` where the header is too long: then nobody looks at the body.
+    /// `None` where the header is too long, or has too many fields: then nobody looks at the body.
     bodies: Option<Bodies<BodyHash>>,
 }
 
@@ -112,6 +112,9 @@ impl Reading {
 impl Opened {
     fn whole(header: Vec<u8>, is_to_be_signed: bool) -> Opened {
         let opened = Opened::cut(header);
+        if !opened.header.is_whole() {
+            return opened;
+        }
         let wants = |form| {
             let mut links = opened.chain.iter().filter_map(Chain::body_form);
             let signed = opened.signatures.iter().filter_map(Signed::body_form).any(|signed| signed == form);

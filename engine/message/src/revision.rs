@@ -4,7 +4,7 @@
 //!   section 5).
 //! - Of a message that somebody submits (RFC 6409 section 8) `Bcc:` is left out, which names those whom nobody else should see, and `Date:` and
 //!   `Message-ID:` are added where they are missing. Where a text begins without the empty line that should come before it, the line is added.
-//! - `Received:` fields are counted: many of them mean that a message runs in circles (RFC 5321 section 6.3).
+//! - `Received:` fields are counted: many of them mean that a message runs in circles (RFC 5321 section 6.3). So are all fields, whatever becomes of them.
 //!
 //! Everything else passes as it is, in runs as long as they come.
 //!
@@ -59,6 +59,7 @@ pub struct Revision {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Known {
     at: At,
+    fields: u16,
     hops: u16,
     has_date: bool,
     has_identifier: bool,
@@ -99,12 +100,23 @@ enum Line {
     Text,
 }
 
+impl Known {
+    /// Counts the field that begins with this line.
+    fn note(&mut self, line: Line) {
+        let is_field = !matches!(line, Line::Unknown | Line::Folded | Line::Empty | Line::Text);
+        self.fields = self.fields.saturating_add(u16::from(is_field));
+        self.hops = self.hops.saturating_add(u16::from(line == Line::Received));
+        self.has_date |= line == Line::Date;
+        self.has_identifier |= line == Line::Identifier;
+    }
+}
+
 impl Revision {
     /// Of a message that begins now.
     pub fn new(origin: Origin) -> Revision {
         Revision {
             origin,
-            known: Known { at: At::LineStart(Fate::Kept), hops: 0, has_date: false, has_identifier: false },
+            known: Known { at: At::LineStart(Fate::Kept), fields: 0, hops: 0, has_date: false, has_identifier: false },
             place: [0; PLACE_BYTES],
             held_from: 0,
             held_to: 0,
@@ -115,6 +127,11 @@ impl Revision {
     /// How many `Received:` fields there were so far; 65,535 stands for that and more.
     pub fn hops(&self) -> u16 {
         self.known.hops
+    }
+
+    /// How many header fields there were so far, those left out included; 65,535 stands for that and more.
+    pub fn fields(&self) -> u16 {
+        self.known.fields
     }
 
     /// Takes the next bytes of the message, and hands on what stays of them. `to` says how many it took of what it is given; as soon as that is less, the call ends,
@@ -163,6 +180,9 @@ impl Revision {
                 [] => self.known.at == At::Within(Fate::Kept),
                 held => !held.ends_with(b"\n"),
             };
+            if !self.held().is_empty() && !self.is_released {
+                self.known.note(Line::OtherField);
+            }
             self.is_released = true;
             if !self.release(&mut to)? {
                 return Ok(false);
@@ -215,10 +235,7 @@ impl Revision {
                 At::LineStart(before) => {
                     match self.line(rest, own) {
                         Line::Folded if before == Fate::Kept => {}
-                        Line::Received => known.hops = known.hops.saturating_add(1),
-                        Line::Date => known.has_date = true,
-                        Line::Identifier => known.has_identifier = true,
-                        Line::OtherField => {}
+                        line @ (Line::Received | Line::Date | Line::Identifier | Line::OtherField) => known.note(line),
                         Line::Empty if !self.lacks_anything(known) => {
                             known.at = At::Body;
                             continue;
@@ -243,7 +260,10 @@ impl Revision {
         }
         match self.line(bytes, own) {
             Line::Unknown => return self.hold(bytes),
-            Line::Folded | Line::Unwanted => self.known.at = At::Within(Fate::Dropped),
+            line @ (Line::Folded | Line::Unwanted) => {
+                self.known.note(line);
+                self.known.at = At::Within(Fate::Dropped);
+            }
             Line::Text => self.complete(b"", b"\r\n", own),
             // What passes was looked for before.
             _ => self.complete(b"", b"", own),
@@ -275,15 +295,14 @@ impl Revision {
         let goes_on = |fate| if ends_here { At::LineStart(fate) } else { At::Within(fate) };
         match line {
             Line::Unwanted => {
+                self.known.note(line);
                 self.known.at = goes_on(Fate::Dropped);
                 self.forget();
             }
             Line::Text => self.complete(b"", b"\r\n", own),
             Line::Empty => self.complete(b"", b"", own),
             field => {
-                self.known.hops = self.known.hops.saturating_add(u16::from(field == Line::Received));
-                self.known.has_date |= field == Line::Date;
-                self.known.has_identifier |= field == Line::Identifier;
+                self.known.note(field);
                 self.known.at = goes_on(Fate::Kept);
                 self.is_released = true;
             }

@@ -56,6 +56,9 @@ use sender::Finding;
 /// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
 const HOPS_MAX: u16 = 100;
 
+/// A message whose header has more fields is not taken: what checks and signs it has work to do for each.
+const FIELDS_MAX: u16 = 1_000;
+
 /// For how long a message may be held that is submitted here: 60 days.
 const HOLD_SECONDS_MAX: u32 = 60 * 24 * 60 * 60;
 
@@ -487,14 +490,17 @@ impl smtp::Actions for Hands<'_> {
         let (continuation, caller) = (self.continuation(Point::MessageRoom), self.caller);
         let (common, incoming) = self.message()?;
         let taken = incoming.put(bytes, common, continuation);
+        let taken = match &incoming.revision {
+            revision if revision.hops() >= HOPS_MAX => Err(MessageRefusal::Loop),
+            revision if revision.fields() > FIELDS_MAX => Err(MessageRefusal::TooManyFields),
+            _ => taken,
+        };
         if let (Ok(taken), Some(proof)) = (taken, &mut incoming.proof) {
             proof.arrived(bytes.get(..taken).unwrap_or(bytes), caller, common);
         }
         if let (Ok(taken), Some(inquiry)) = (taken, &mut incoming.inquiry) {
             inquiry.arrived(bytes.get(..taken).unwrap_or(bytes), common);
         }
-        let is_loop = incoming.revision.hops() >= HOPS_MAX;
-        let taken = if is_loop { Err(MessageRefusal::Loop) } else { taken };
         taken.inspect_err(|_| self.message_abort())
     }
 

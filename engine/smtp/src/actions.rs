@@ -269,6 +269,8 @@ pub enum MessageRefusal {
     TryLater,
     /// It came by here too often: 554 5.4.6.
     Loop,
+    /// Its header has more than 1,000 fields: 550 5.6.0.
+    TooManyFields,
     /// It is too big: 552 5.3.4.
     TooBig,
     /// The mailbox of one of its recipients has no room: 452 4.2.2.

@@ -162,6 +162,7 @@ pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
         MessageRefusal::StorageFull => b"452 4.3.1 No room for the message now\r\n",
         MessageRefusal::TryLater => b"451 4.3.0 Message not stored, try again later\r\n",
         MessageRefusal::Loop => b"554 5.4.6 Message came by too often: a mail loop\r\n",
+        MessageRefusal::TooManyFields => b"550 5.6.0 The header has more than 1,000 fields\r\n",
         MessageRefusal::TooBig => TOO_BIG,
         MessageRefusal::MailboxFull => MAILBOX_FULL,
         MessageRefusal::NeverFits => NEVER_FITS,

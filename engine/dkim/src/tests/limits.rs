@@ -1,7 +1,7 @@
 //! Messages with more than is looked at.
 
 use super::*;
-use crate::{HEADER_BYTES_MAX, SIGNATURES_MAX};
+use crate::{FIELDS_MAX, HEADER_BYTES_MAX, SIGNATURES_MAX};
 
 #[test]
 fn a_message_without_signatures_has_none() {
@@ -72,5 +72,22 @@ fn a_header_that_is_too_long_passes_nothing_however_it_is_cut() {
             assert_eq!((verdict.reason, message.signatures()), (expected, 1), "{bytes} {piece}");
             assert!(verdict.signer.is_some());
         }
+    }
+}
+
+#[test]
+fn a_header_with_too_many_fields_passes_nothing() {
+    let message = signed(TAGS, &FIELDS, BODY);
+    let (header, body) = message.split_once("\r\n\r\n").unwrap();
+    let present = header.split("\r\n").filter(|line| !line.starts_with([' ', '\t'])).count();
+    for (fields, expected) in [(FIELDS_MAX, Reason::Verified), (FIELDS_MAX + 1, Reason::HeaderTooLong)] {
+        let more: String = (present..fields).map(|number| format!("X{number}:\r\n")).collect();
+        let whole = format!("{header}\r\n{more}\r\n{body}");
+        let mut reading = Reading::to_verify();
+        reading.arrived(whole.as_bytes());
+        assert_eq!(reading.is_cut(), fields > FIELDS_MAX);
+        assert!(reading.footprint() < HEADER_BYTES_MAX * 2, "{}", reading.footprint());
+        let verdict = verdict_of(&reading.ended(), 0, Ok(&[record("").as_bytes()]));
+        assert_eq!(verdict.reason, expected, "{fields}");
     }
 }

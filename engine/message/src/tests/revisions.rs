@@ -13,8 +13,8 @@ use crate::*;
 const DATE: &str = "Date: Fri, 13 Feb 2009 23:31:30 +0000\r\n";
 const IDENTIFIER: &str = "Message-ID: <2345@mail.test>\r\n";
 
-/// What comes out of a message that comes in pieces that end at `cuts`, while so many bytes are taken at a time; and its hops.
-fn revised_in_pieces(message: &[u8], origin: Origin, cuts: &[usize], takes: &[usize]) -> (String, u16) {
+/// What comes out of a message that comes in pieces that end at `cuts`, while so many bytes are taken at a time; its hops and its fields.
+fn revised_in_pieces(message: &[u8], origin: Origin, cuts: &[usize], takes: &[usize]) -> (String, u16, u16) {
     let now = date_time(UnixTime::from_seconds(1_234_567_890));
     let own = Reviser { hostname: "mail.test", identifier: b"2345", now: &now };
     let mut revision = Revision::new(origin);
@@ -36,7 +36,7 @@ fn revised_in_pieces(message: &[u8], origin: Origin, cuts: &[usize], takes: &[us
     }
     while !revision.end(&own, &mut to).unwrap() {}
     assert!(revision.end(&own, |_| Err(())).unwrap(), "nothing is said twice");
-    (String::from_utf8(out).unwrap(), revision.hops())
+    (String::from_utf8(out).unwrap(), revision.hops(), revision.fields())
 }
 
 fn revised(message: &str, origin: Origin) -> String {
@@ -60,6 +60,29 @@ fn only_received_fields_of_the_header_are_hops() {
     assert_eq!(hops(b"Subject: folded\r\n Received: a\r\n\tReceived: b\r\nReceived: c\r\n"), 1);
     assert_eq!(hops(b"\r\nReceived: a\r\n"), 0);
     assert_eq!(hops(&b"Received: x\r\n".repeat(70_000)), u16::MAX);
+}
+
+#[test]
+fn all_fields_of_a_header_are_counted_and_lines_that_go_on_are_not() {
+    let fields = |message: &str, origin| {
+        let whole = revised_in_pieces(message.as_bytes(), origin, &[], &[]);
+        let bytewise: Vec<usize> = (0..message.len()).collect();
+        assert_eq!(revised_in_pieces(message.as_bytes(), origin, &bytewise, &[1]), whole);
+        whole.2
+    };
+    let own = "Authentication-Results: mail.test; none\r\n";
+    let header = format!("Subject: x\r\n y: z\r\n\tz: z\r\na:\r\nReceived: r\r\n{own}Date: d\r\nMessage-ID: <i>\r\n");
+    for origin in [Origin::Relayed, Origin::Submitted] {
+        assert_eq!(fields("", origin), 0);
+        assert_eq!(fields("\r\na: b\r\n", origin), 0);
+        assert_eq!(fields(&header, origin), 6);
+        assert_eq!(fields(&format!("{header}Bcc: b\r\n\r\nc: d\r\n"), origin), 7);
+        assert_eq!(fields(&"a:\r\n".repeat(1_001), origin), 1_001);
+        assert_eq!(fields(&"a:\r\n".repeat(70_000), origin), u16::MAX);
+    }
+    // A line that is no field ends what somebody submits, and not what another server sends.
+    assert_eq!(fields("a: b\r\nno field\r\nc: d\r\n", Origin::Submitted), 1);
+    assert_eq!(fields("a: b\r\nno field\r\nc: d\r\n", Origin::Relayed), 3);
 }
 
 #[test]
@@ -132,7 +155,7 @@ fn nobody_else_says_what_this_server_has_found() {
 }
 
 /// The same, worked out from the whole message, of lines that all end in CRLF.
-fn revised_naively(message: &str, origin: Origin) -> (String, u16) {
+fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
     let is_submitted = origin == Origin::Submitted;
     let mut lines: Vec<&str> = message.split_inclusive("\r\n").collect();
     let mut fields: Vec<String> = vec![];
@@ -161,6 +184,7 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16) {
         let server = value.trim().split([';', ' ', '\t']).next().unwrap().to_string();
         name(field) == "authentication-results" && server == "mail.test"
     };
+    let count = fields.iter().filter(|field| !field.starts_with([' ', '\t'])).count();
     fields.retain(|field| !is_ours(field));
     if is_submitted {
         fields.retain(|field| !matches!(name(field).as_str(), "bcc" | "resent-bcc"));
@@ -174,7 +198,7 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16) {
     if is_submitted && !has("message-id") {
         out.push_str(IDENTIFIER);
     }
-    (out + &rest, hops as u16)
+    (out + &rest, hops as u16, count as u16)
 }
 
 proptest! {

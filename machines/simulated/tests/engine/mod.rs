@@ -56,6 +56,7 @@ mod sealed;
 mod settings;
 mod signed_letters;
 mod signing;
+mod spoofing;
 mod starttls;
 mod stopped;
 mod strangers;

@@ -33,7 +33,7 @@ pub(super) fn key() -> SigningKey {
 }
 
 /// A room where the name server knows of domains that say what is to be done with letters in their names.
-fn proving(seed: u64, mood: Mood) -> (Room, NameServer) {
+pub(super) fn proving(seed: u64, mood: Mood) -> (Room, NameServer) {
     proving_as(seed, mood, "")
 }
 
