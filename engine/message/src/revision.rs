@@ -60,6 +60,8 @@ pub struct Revision {
 struct Known {
     at: At,
     fields: u16,
+    /// Within a line that is a field, and counts, once it has a colon.
+    awaits_colon: bool,
     hops: u16,
     has_date: bool,
     has_identifier: bool,
@@ -101,13 +103,22 @@ enum Line {
 }
 
 impl Known {
-    /// Counts the field that begins with this line.
+    /// Counts the field that begins with this line. What is said of a line that others leave as it is may be no field.
     fn note(&mut self, line: Line) {
-        let is_field = !matches!(line, Line::Unknown | Line::Folded | Line::Empty | Line::Text);
+        let is_field = !matches!(line, Line::Unknown | Line::Folded | Line::Empty | Line::Text | Line::OtherField);
         self.fields = self.fields.saturating_add(u16::from(is_field));
+        self.awaits_colon = line == Line::OtherField;
         self.hops = self.hops.saturating_add(u16::from(line == Line::Received));
         self.has_date |= line == Line::Date;
         self.has_identifier |= line == Line::Identifier;
+    }
+
+    /// More of a line passes.
+    fn look_for_colon(&mut self, more: &[u8]) {
+        if self.awaits_colon && memchr::memchr(b':', more).is_some() {
+            self.awaits_colon = false;
+            self.fields = self.fields.saturating_add(1);
+        }
     }
 }
 
@@ -116,7 +127,14 @@ impl Revision {
     pub fn new(origin: Origin) -> Revision {
         Revision {
             origin,
-            known: Known { at: At::LineStart(Fate::Kept), fields: 0, hops: 0, has_date: false, has_identifier: false },
+            known: Known {
+                at: At::LineStart(Fate::Kept),
+                fields: 0,
+                awaits_colon: false,
+                hops: 0,
+                has_date: false,
+                has_identifier: false,
+            },
             place: [0; PLACE_BYTES],
             held_from: 0,
             held_to: 0,
@@ -180,8 +198,8 @@ impl Revision {
                 [] => self.known.at == At::Within(Fate::Kept),
                 held => !held.ends_with(b"\n"),
             };
-            if !self.held().is_empty() && !self.is_released {
-                self.known.note(Line::OtherField);
+            if !self.is_released {
+                self.note_held(Line::OtherField);
             }
             self.is_released = true;
             if !self.release(&mut to)? {
@@ -191,6 +209,15 @@ impl Revision {
             self.complete(line_end, b"", own);
         }
         self.release(&mut to)
+    }
+
+    /// What is held is the beginning of this line.
+    fn note_held(&mut self, line: Line) {
+        let mut known = self.known;
+        known.note(line);
+        known.look_for_colon(self.held());
+        known.awaits_colon &= !self.held().ends_with(b"\n");
+        self.known = known;
     }
 
     fn held(&self) -> &[u8] {
@@ -227,10 +254,15 @@ impl Revision {
                 At::Within(Fate::Dropped) => break,
                 At::Within(Fate::Kept) => match memchr::memchr(b'\n', rest) {
                     Some(line_end) if at + line_end < limit => {
+                        known.look_for_colon(rest.get(..line_end).unwrap_or_default());
+                        known.awaits_colon = false;
                         at += line_end + 1;
                         known.at = At::LineStart(Fate::Kept);
                     }
-                    _ => at = limit,
+                    _ => {
+                        known.look_for_colon(rest.get(..limit - at).unwrap_or_default());
+                        at = limit;
+                    }
                 },
                 At::LineStart(before) => {
                     match self.line(rest, own) {
@@ -302,7 +334,7 @@ impl Revision {
             Line::Text => self.complete(b"", b"\r\n", own),
             Line::Empty => self.complete(b"", b"", own),
             field => {
-                self.known.note(field);
+                self.note_held(field);
                 self.known.at = goes_on(Fate::Kept);
                 self.is_released = true;
             }

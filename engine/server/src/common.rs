@@ -5,6 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use budget::MemoryBudget;
 use dns::Name;
 use http::{Remembered, Site};
 use machine::{Instant, Micros, UnixTime};
@@ -175,8 +176,8 @@ pub(crate) struct Common {
     pub(crate) trusted_sealers: Vec<Name>,
     /// Senders about whom something is being found out.
     pub(crate) checks: usize,
-    /// Bytes that are kept of messages while it is found out whose they are.
-    pub(crate) kept_for_proofs: usize,
+    /// What is kept of messages while it is found out whose they are.
+    pub(crate) kept_for_proofs: MemoryBudget,
     /// With what letters of our own users are signed.
     pub(crate) signer: Signer,
     /// Certificates that are to take the place of others, the first one first.

@@ -118,7 +118,7 @@ impl Engine {
             questions: common.names.under_way(),
             searches: common.lists.searches,
             checks: common.checks,
-            kept_for_proofs: common.kept_for_proofs,
+            kept_for_proofs: common.kept_for_proofs.held(),
             inquiries: common.filter.as_ref().map_or(0, |filter| filter.under_way()),
             kept_for_filter: common.filter.as_ref().map_or(0, |filter| filter.kept),
             kept_for_signatures: common.signer.kept,

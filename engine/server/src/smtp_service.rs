@@ -13,7 +13,7 @@ mod limits;
 pub(crate) mod lists;
 mod login;
 mod posting;
-mod proof;
+pub(crate) mod proof;
 mod quota;
 mod recipients;
 mod sender;
@@ -495,9 +495,11 @@ impl smtp::Actions for Hands<'_> {
             revision if revision.fields() > FIELDS_MAX => Err(MessageRefusal::TooManyFields),
             _ => taken,
         };
-        if let (Ok(taken), Some(proof)) = (taken, &mut incoming.proof) {
-            proof.arrived(bytes.get(..taken).unwrap_or(bytes), caller, common);
-        }
+        let taken = taken.and_then(|taken| {
+            let looked_at = bytes.get(..taken).unwrap_or(bytes);
+            let checked = incoming.proof.as_mut().map_or(Ok(()), |proof| proof.arrived(looked_at, caller, common));
+            checked.map(|()| taken)
+        });
         if let (Ok(taken), Some(inquiry)) = (taken, &mut incoming.inquiry) {
             inquiry.arrived(bytes.get(..taken).unwrap_or(bytes), common);
         }

@@ -6,6 +6,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
+use budget::MemoryBudget;
 use dns::Name;
 use http::Remembered;
 use machine::{Card, CoreId, Machine};
@@ -36,6 +37,7 @@ use crate::sending::Parcels;
 use crate::signing::Signer;
 use crate::sizes::Sizes;
 use crate::smtp_service::lists::Lists;
+use crate::smtp_service::proof::POOL_BYTES;
 use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
 
 impl Engine {
@@ -83,7 +85,7 @@ impl Engine {
             filter: configuration.filter.as_ref().map(|named| Filter::new(named, sizes.filter_bytes())),
             trusted_sealers: trusted_sealers(&configuration),
             checks: 0,
-            kept_for_proofs: 0,
+            kept_for_proofs: MemoryBudget::new(POOL_BYTES, random(machine)),
             signer: Signer::new(signing_keys),
             site,
             pages: Remembered::nothing(),

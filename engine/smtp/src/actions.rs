@@ -283,6 +283,8 @@ pub enum MessageRefusal {
     TooManyNewToday,
     /// An author whom it names is not who the client has said that it is: 550 5.7.1.
     NotTheirs,
+    /// A limit was reached before it was known whether it is its author's: 451 4.7.0.
+    Unchecked,
     /// Nobody proves that it is of the domain of its author, which wants such refused: 550 5.7.26 (RFC 7372).
     Unproved,
     /// A filter does not want it: 550 5.7.1, with [`Actions::reason`] if there is one.

@@ -241,13 +241,16 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
         }
         (Ending::Proving, None) => Ok(Step::Done(Ending::Asking)),
         (Ending::Proving, Some(proof)) => {
-            if !proof.is_known(caller, common) {
+            if !proof.is_known(caller, common)? {
                 return Ok(Step::Waits);
             }
             common.set_deadline(caller.connection, None);
             // Of what is refused anyway nobody else is asked.
-            let is_refused = matches!(proof.judgement(), Judgement::Refuse);
-            if is_refused { Err(MessageRefusal::Unproved) } else { Ok(Step::Done(Ending::Asking)) }
+            match proof.judgement() {
+                Judgement::Refuse => Err(MessageRefusal::Unproved),
+                Judgement::Defer => Err(MessageRefusal::Unchecked),
+                Judgement::Accept | Judgement::Suspect(_) => Ok(Step::Done(Ending::Asking)),
+            }
         }
         (Ending::Asking, _) => {
             let verdict = match &mut message.inquiry {

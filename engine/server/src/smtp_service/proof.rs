@@ -7,8 +7,12 @@
 //! Names are asked for as soon as the header is there, so that answers have usually come when the message ends; bodies are hashed as they come.
 //!
 //! Invariants:
-//! - A message does not wait longer than [`PATIENCE`] once all of it is there: what is not known then is said to be unknown, and nothing is refused for that.
-//! - Of all messages of a core [`KEPT_BYTES_MAX`] are kept for this, and what one piece and one answer bring more; a message that would need more is not looked at.
+//! - A message does not wait longer than [`PATIENCE`] once all of it is there: what name servers have not answered then is unknown, and nothing is refused for that.
+//! - What is unknown because a limit of ours was reached proves nothing and excuses nothing: a message that it matters for is deferred. A sender cannot choose to
+//!   be checked less, and cannot choose that for others.
+//! - Each message has [`LEAST_BYTES`] for its check. What it needs more comes from a pool of [`POOL_BYTES`] for all messages of a core, which addresses and networks share
+//!   (`budget`). One piece and one answer may come on top.
+//! - A session has [`KEY_QUESTIONS_MAX`] questions for keys under way, and one for the policy of the author's domain, which waits for no other.
 //! - Signatures are computed behind a gate, one a turn: those of the message first, and then those of its chain.
 
 use alloc::boxed::Box;
@@ -16,11 +20,13 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use budget::Charge;
 use dkim::{ChainVerdict, Outcome, SIGNATURES_MAX};
 use dmarc::{Handling, Letter};
 use dns::{Knowledge, Missing, Name, Question, Unanswered};
 use machine::{Instant, Micros};
 use message::{Findings, SenderDomain};
+use smtp::MessageRefusal;
 
 use crate::author::Author;
 use crate::common::{Common, SIGNATURES};
@@ -29,8 +35,12 @@ use crate::session::Caller;
 
 /// How long names may take once the message is there.
 const PATIENCE: Micros = Micros::from_secs(20);
-/// Bytes of headers and answers that are kept of all messages of a core.
-const KEPT_BYTES_MAX: usize = 2 << 20;
+/// Bytes of a message's header and of answers that are always kept for its check: as much as most messages need.
+pub(super) const LEAST_BYTES: u32 = 16 * 1024;
+/// Bytes for what messages of a core need above that, together.
+pub(crate) const POOL_BYTES: usize = 2 << 20;
+/// Keys of one message that are asked for at a time: others ask, too.
+const KEY_QUESTIONS_MAX: usize = 8;
 /// Bytes of answers that are kept for one message.
 const KNOWN_BYTES_MAX: usize = 32 * 1024;
 
@@ -49,8 +59,10 @@ pub(super) struct Proof {
     chain: Option<ChainVerdict>,
     /// Who is trusted among those who have handed it on, and says that it was its author's when it came to him.
     voucher: Option<Name>,
-    /// Bytes that are counted of it in [`Common::kept_for_proofs`].
-    kept: usize,
+    /// What is kept of it, in [`Common::kept_for_proofs`].
+    charge: Charge,
+    /// Whether something is unknown because a limit of ours was reached.
+    is_limited: bool,
     /// From the end of the message on.
     until: Option<Instant>,
     asks: Asks,
@@ -61,6 +73,8 @@ pub(super) struct Proof {
 /// What was found out about who sends it.
 pub(super) struct Sender {
     pub(super) spf: spf::Verdict,
+    /// Whether that is no more because a limit of ours was reached.
+    pub(super) is_limited: bool,
     /// The domain in whose name he does.
     pub(super) domain: Box<str>,
     /// Whether that stands in the reverse path; else it is what he calls himself.
@@ -70,8 +84,6 @@ pub(super) struct Sender {
 enum Stage {
     Arriving(dkim::Reading),
     Arrived(Box<dkim::Message>),
-    /// Too much is kept of others.
-    NotLookedAt,
 }
 
 /// Whether names may be asked for.
@@ -91,11 +103,14 @@ pub(super) enum Judgement {
     Suspect(String),
     /// Its author's domain wants it refused.
     Refuse,
+    /// A limit was reached before it was known whether it is its author's.
+    Defer,
 }
 
 impl Proof {
     pub(super) fn new(sender: Sender) -> Box<Proof> {
         Box::new(Proof {
+            is_limited: sender.is_limited,
             sender,
             stage: Stage::Arriving(dkim::Reading::to_verify()),
             author: Author::Unknown,
@@ -105,7 +120,7 @@ impl Proof {
             chain_step: 0,
             chain: None,
             voucher: None,
-            kept: 0,
+            charge: Charge::new(LEAST_BYTES),
             until: None,
             asks: Asks::Yes,
             is_at_gate: false,
@@ -113,23 +128,26 @@ impl Proof {
     }
 
     /// The next bytes of the message, as they came.
-    pub(super) fn arrived(&mut self, bytes: &[u8], caller: Caller, common: &mut Common) {
-        let Stage::Arriving(reading) = &mut self.stage else { return };
+    ///
+    /// Errors: there is no memory to check it now.
+    pub(super) fn arrived(&mut self, bytes: &[u8], caller: Caller, common: &mut Common) -> Result<(), MessageRefusal> {
+        let Stage::Arriving(reading) = &mut self.stage else { return Ok(()) };
         reading.arrived(bytes);
         if matches!(self.author, Author::Unknown) {
             if let Some(header) = reading.header() {
                 self.author = Author::of(header, reading.is_cut());
                 self.seek(caller, common);
             }
-            self.count(common);
+            self.count(caller, common)?;
         }
+        Ok(())
     }
 
     /// All of the message is there.
     pub(super) fn ended(&mut self, caller: Caller, common: &mut Common) {
         self.until = Some(common.now + PATIENCE);
-        if let Stage::Arriving(reading) = core::mem::replace(&mut self.stage, Stage::NotLookedAt) {
-            let message = reading.ended();
+        if let Stage::Arriving(reading) = &mut self.stage {
+            let message = core::mem::replace(reading, dkim::Reading::to_verify()).ended();
             if matches!(self.author, Author::Unknown) {
                 self.author = Author::of(message.header(), message.is_cut());
             }
@@ -140,22 +158,24 @@ impl Proof {
     }
 
     /// Whether all is known that is to be, of a message that has ended. Goes on with finding it out.
-    pub(super) fn is_known(&mut self, caller: Caller, common: &mut Common) -> bool {
+    ///
+    /// Errors: there is no memory to check it now.
+    pub(super) fn is_known(&mut self, caller: Caller, common: &mut Common) -> Result<bool, MessageRefusal> {
         self.seek(caller, common);
-        self.count(common);
+        self.count(caller, common)?;
         if !self.asked.is_empty() {
             let left = self.until.map_or(PATIENCE, |until| until.since(common.now));
             common.set_deadline(caller.connection, Some(left));
-            return false;
+            return Ok(false);
         }
         if self.is_verified() {
-            return true;
+            return Ok(true);
         }
         common.set_deadline(caller.connection, None);
         if !core::mem::replace(&mut self.is_at_gate, true) {
             common.enter(SIGNATURES, caller.connection.0);
         }
-        false
+        Ok(false)
     }
 
     /// One signature is computed, if its turn has come.
@@ -181,7 +201,10 @@ impl Proof {
         let (_, question) = self.asked.swap_remove(place);
         match known {
             Err(Unanswered::NoServer) => self.give_up(Asks::Nobody),
-            known => self.knowledge.learn(question, known),
+            known => {
+                self.is_limited |= known == Err(Unanswered::Busy);
+                self.knowledge.learn(question, known);
+            }
         }
         None
     }
@@ -199,7 +222,7 @@ impl Proof {
     /// What is kept of it no longer is.
     pub(super) fn forget(&mut self, caller: Caller, common: &mut Common) {
         self.leave_gate(caller, common);
-        self.recount(0, common);
+        common.kept_for_proofs.release(&mut self.charge, caller.address);
     }
 
     fn leave_gate(&mut self, caller: Caller, common: &mut Common) {
@@ -211,6 +234,7 @@ impl Proof {
     /// Asks for what is to be known.
     pub(super) fn seek(&mut self, caller: Caller, common: &mut Common) {
         if self.knowledge.bytes() > KNOWN_BYTES_MAX || !common.names.can_be_asked() {
+            self.is_limited = true;
             self.give_up(if self.asks == Asks::Yes { Asks::NoMore } else { self.asks });
         }
         loop {
@@ -229,25 +253,25 @@ impl Proof {
         }
     }
 
-    /// What is to be known, and was not asked yet.
+    /// What is to be known, and is to be asked now.
     fn wanted(&self, common: &Common) -> Vec<Question> {
-        let mut wanted = match &self.stage {
+        let mut keys = match &self.stage {
             Stage::Arriving(reading) => reading.missing(&self.knowledge, common.wall),
             Stage::Arrived(message) => message.missing(&self.knowledge, common.wall),
-            Stage::NotLookedAt => Vec::new(),
         };
-        wanted.extend(self.author_says().err().map(|Missing(question)| question));
-        wanted.sort_unstable();
-        wanted.dedup();
-        wanted.retain(|wanted| self.asked.iter().all(|(_, asked)| asked != wanted));
-        wanted
+        keys.sort_unstable();
+        keys.dedup();
+        let is_asked = |question: &Question| self.asked.iter().any(|(_, asked)| asked == question);
+        let policy = self.author_says().err().map(|Missing(question)| question);
+        let under_way = self.asked.iter().filter(|(_, asked)| policy.as_ref() != Some(asked)).count();
+        let room = if self.asks == Asks::Yes { KEY_QUESTIONS_MAX.saturating_sub(under_way) } else { usize::MAX };
+        let keys = keys.into_iter().filter(|key| policy.as_ref() != Some(key) && !is_asked(key)).take(room);
+        policy.iter().filter(|policy| !is_asked(policy)).cloned().chain(keys).collect()
     }
 
     /// What the domain of the author says, if it can be told which that is. What could prove the message its own if name servers answered is not held against it.
     fn author_says(&self) -> Result<Option<dmarc::Verdict>, Missing> {
-        let (Author::Of(author), false) = (&self.author, matches!(self.stage, Stage::NotLookedAt)) else {
-            return Ok(None);
-        };
+        let Author::Of(author) = &self.author else { return Ok(None) };
         let verdict = self.check(author, &[Outcome::Pass], &[spf::Verdict::Pass])?;
         let is_unproved = matches!(verdict, dmarc::Verdict::Fail(_));
         let outcomes = [Outcome::Pass, Outcome::TempError];
@@ -274,7 +298,7 @@ impl Proof {
     fn is_verified(&self) -> bool {
         match &self.stage {
             Stage::Arrived(message) => self.verdicts.len() >= signatures(message) && self.chain.is_some(),
-            Stage::Arriving(_) | Stage::NotLookedAt => true,
+            Stage::Arriving(_) => true,
         }
     }
 
@@ -286,6 +310,7 @@ impl Proof {
             (Author::Of(author), Ok(Some(dmarc::Verdict::Fail(Handling::Quarantine)))) => {
                 Judgement::Suspect(format!("not proved to be of {author}, which wants such mail kept apart (DMARC)"))
             }
+            (Author::Of(_), Ok(Some(dmarc::Verdict::TempError))) if self.is_limited => Judgement::Defer,
             (Author::Untold(reason), _) if self.asks != Asks::Nobody => Judgement::Suspect((*reason).into()),
             _ => Judgement::Accept,
         }
@@ -299,17 +324,13 @@ impl Proof {
         if self.asks == Asks::Nobody {
             return;
         }
-        match (&self.stage, &self.author, self.author_says()) {
-            (Stage::NotLookedAt, ..) => {
-                findings.author("temperror", None);
-                return findings.signature("dkim=temperror reason=\"too much mail is looked at\"");
-            }
-            (_, Author::Of(author), Ok(Some(verdict @ dmarc::Verdict::Fail(_)))) if self.voucher.is_some() => {
+        match (&self.author, self.author_says()) {
+            (Author::Of(author), Ok(Some(verdict @ dmarc::Verdict::Fail(_)))) if self.voucher.is_some() => {
                 let voucher = self.voucher.as_ref().map_or("", |voucher| voucher.as_str());
                 let verdict = format_args!("{verdict} reason=\"{voucher} vouches for it (ARC)\"");
                 findings.author(verdict, Some(author.as_str()));
             }
-            (_, Author::Of(author), Ok(Some(verdict))) => findings.author(verdict, Some(author.as_str())),
+            (Author::Of(author), Ok(Some(verdict))) => findings.author(verdict, Some(author.as_str())),
             _ => findings.author("permerror", None),
         }
         if let Some(chain) = &self.chain {
@@ -321,24 +342,17 @@ impl Proof {
         self.verdicts.iter().for_each(|verdict| findings.signature(verdict));
     }
 
-    /// Counts what is kept of it; where that is too much, it is not looked at any more.
-    fn count(&mut self, common: &mut Common) {
+    /// Counts what is kept of it.
+    ///
+    /// Errors: that is more than its share.
+    fn count(&mut self, caller: Caller, common: &mut Common) -> Result<(), MessageRefusal> {
         let footprint = match &self.stage {
             Stage::Arriving(reading) => reading.footprint(),
             Stage::Arrived(message) => message.footprint(),
-            Stage::NotLookedAt => 0,
         };
-        self.recount(footprint + self.knowledge.bytes(), common);
-        if common.kept_for_proofs > KEPT_BYTES_MAX && !matches!(self.stage, Stage::NotLookedAt) {
-            self.stage = Stage::NotLookedAt;
-            self.knowledge = Knowledge::default();
-            self.asked.clear();
-            self.recount(0, common);
-        }
-    }
-
-    fn recount(&mut self, bytes: usize, common: &mut Common) {
-        common.kept_for_proofs = common.kept_for_proofs + bytes - core::mem::replace(&mut self.kept, bytes);
+        let bytes = footprint + self.knowledge.bytes();
+        let charged = common.kept_for_proofs.charge(&mut self.charge, caller.address, bytes);
+        charged.map_err(|_| MessageRefusal::Unchecked)
     }
 }
 

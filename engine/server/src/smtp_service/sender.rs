@@ -4,12 +4,14 @@
 //! goes into the trace, and counts in what is found out about the message itself (`proof`); nothing is refused for it alone.
 //!
 //! Invariants:
-//! - Mail does not wait for longer than [`PATIENCE`], whatever name servers do: then, or where too much would have to be kept, the verdict is `temperror`.
+//! - Mail does not wait for longer than [`PATIENCE`], whatever name servers do: then, or where a limit of ours was reached, the verdict is `temperror`. Of the latter
+//!   the check of the message knows (`proof`): it is not held against the domain, and nothing is let through for it.
 //! - Where no name server is known nothing is found out, and nothing is said.
-//! - At most [`CHECKS_MAX`] senders of a core are looked at at a time, and of each [`KNOWN_BYTES_MAX`] and one answer are kept.
+//! - Of each sender [`KNOWN_BYTES_MAX`] and one answer are kept, from the budget that checks of messages have.
 
 use alloc::boxed::Box;
 
+use budget::Charge;
 use dns::{Knowledge, Missing, Question, Unanswered};
 use machine::{Instant, Micros};
 use message::SenderDomain;
@@ -19,13 +21,11 @@ use crate::common::Common;
 use crate::names::{Inquirer, Known, QuestionNumber};
 use crate::session::Caller;
 
-use super::proof::Sender;
+use super::proof::{LEAST_BYTES, Sender};
 use super::{Hands, Transaction};
 
 /// As long as RFC 7208 section 4.6.4 wants a check to be able to take at least.
 const PATIENCE: Micros = Micros::from_secs(20);
-/// Senders of a core that are looked at at a time.
-const CHECKS_MAX: usize = 64;
 /// Bytes of answers that are kept for one of them.
 const KNOWN_BYTES_MAX: usize = 32 * 1024;
 
@@ -39,6 +39,8 @@ pub(super) enum Finding {
     Sought(Box<Check>),
     /// This.
     Found(Verdict),
+    /// Nothing, since a limit of ours was reached: `temperror`.
+    Limited,
     /// That there is nothing to be found out.
     Nothing,
 }
@@ -49,6 +51,9 @@ pub(super) struct Check {
     /// What was asked, and is not answered.
     asked: Option<(QuestionNumber, Question)>,
     until: Instant,
+    charge: Charge,
+    /// Whether an answer is unknown because too many questions wait.
+    is_limited: bool,
 }
 
 /// Whether all is known that is to be. Goes on with finding it out.
@@ -65,9 +70,12 @@ pub(super) fn is_known(greeting_name: &str, hands: &mut Hands<'_>) -> bool {
     // An address is no domain: nobody speaks for it.
     let domain = if domain.starts_with('[') { "" } else { domain };
     let sender = spf::Sender { address: caller.address, hello: greeting_name, local_part, domain };
-    let verdict = match spf::check(&sender, &check.knowledge) {
-        Ok(verdict) => verdict,
-        Err(_) if check.knowledge.bytes() > KNOWN_BYTES_MAX => Verdict::TempError,
+    let known = check.knowledge.bytes();
+    let is_kept = common.kept_for_proofs.charge(&mut check.charge, caller.address, known).is_ok();
+    let finding = match spf::check(&sender, &check.knowledge) {
+        Ok(Verdict::TempError) if check.is_limited => Finding::Limited,
+        Ok(verdict) => Finding::Found(verdict),
+        Err(_) if !is_kept || known > KNOWN_BYTES_MAX => Finding::Limited,
         Err(Missing(question)) => {
             let number = common.names.ask(Inquirer::Session(caller.connection.0), question.clone());
             check.asked = Some((number, question));
@@ -76,7 +84,7 @@ pub(super) fn is_known(greeting_name: &str, hands: &mut Hands<'_>) -> bool {
             return false;
         }
     };
-    settle(transaction, Finding::Found(verdict), common);
+    settle(transaction, finding, *caller, common);
     true
 }
 
@@ -85,35 +93,35 @@ fn begin(caller: Caller, common: &mut Common) -> Finding {
     if !common.is_strange(caller) || !common.names.can_be_asked() {
         return Finding::Nothing;
     }
-    if common.checks >= CHECKS_MAX {
-        return Finding::Found(Verdict::TempError);
-    }
     common.checks += 1;
-    let until = common.now + PATIENCE;
-    Finding::Sought(Box::new(Check { knowledge: Knowledge::default(), asked: None, until }))
+    let (until, charge) = (common.now + PATIENCE, Charge::new(LEAST_BYTES));
+    Finding::Sought(Box::new(Check { knowledge: Knowledge::default(), asked: None, until, charge, is_limited: false }))
 }
 
 /// This came of a question: of the last one, or nobody wants to know it any more.
 pub(super) fn name_known(number: QuestionNumber, known: Known, session: &mut smtp::Session, hands: &mut Hands<'_>) {
-    let Hands { common, transaction, .. } = hands;
+    let Hands { common, transaction, caller, .. } = hands;
     let Some(transaction) = transaction.as_deref_mut() else { return };
     let Finding::Sought(check) = &mut transaction.finding else { return };
     let Some((_, question)) = check.asked.take_if(|(asked, _)| *asked == number) else { return };
     match known {
-        Err(Unanswered::NoServer) => settle(transaction, Finding::Nothing, common),
-        known => check.knowledge.learn(question, known),
+        Err(Unanswered::NoServer) => settle(transaction, Finding::Nothing, *caller, common),
+        known => {
+            check.is_limited |= known == Err(Unanswered::Busy);
+            check.knowledge.learn(question, known);
+        }
     }
     session.sender_known(hands);
 }
 
 /// A deadline has passed: nothing more is found out. False when nothing is being found out.
 pub(super) fn given_up(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bool {
-    let Hands { common, transaction, .. } = hands;
+    let Hands { common, transaction, caller, .. } = hands;
     let Some(transaction) = transaction.as_deref_mut() else { return false };
     if !matches!(transaction.finding, Finding::Sought(_)) {
         return false;
     }
-    settle(transaction, Finding::Found(Verdict::TempError), common);
+    settle(transaction, Finding::Found(Verdict::TempError), *caller, common);
     session.sender_known(hands);
     true
 }
@@ -121,13 +129,15 @@ pub(super) fn given_up(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bo
 /// The transaction is over.
 pub(super) fn forget(hands: &mut Hands<'_>) {
     if let Some(transaction) = hands.transaction.as_deref_mut() {
-        settle(transaction, Finding::NotSought, hands.common);
+        settle(transaction, Finding::NotSought, hands.caller, hands.common);
     }
 }
 
-fn settle(transaction: &mut Transaction, finding: Finding, common: &mut Common) {
-    let before = core::mem::replace(&mut transaction.finding, finding);
-    common.checks -= usize::from(matches!(before, Finding::Sought(_)));
+fn settle(transaction: &mut Transaction, finding: Finding, caller: Caller, common: &mut Common) {
+    if let Finding::Sought(mut check) = core::mem::replace(&mut transaction.finding, finding) {
+        common.checks -= 1;
+        common.kept_for_proofs.release(&mut check.charge, caller.address);
+    }
 }
 
 /// The domain in whose name a message comes.
@@ -147,10 +157,15 @@ impl Transaction {
 
     /// What was found out about who sends, if anything was.
     pub(super) fn sender(&self, greeting_name: &str) -> Option<Sender> {
-        let Finding::Found(spf) = self.finding else { return None };
-        Some(match domain_of(&self.reverse_path, greeting_name) {
-            SenderDomain::Path(domain) => Sender { spf, domain: domain.into(), is_in_path: true },
-            SenderDomain::Greeting(name) => Sender { spf, domain: name.into(), is_in_path: false },
-        })
+        let (spf, is_limited) = match self.finding {
+            Finding::Found(verdict) => (verdict, false),
+            Finding::Limited => (Verdict::TempError, true),
+            Finding::NotSought | Finding::Sought(_) | Finding::Nothing => return None,
+        };
+        let (domain, is_in_path) = match domain_of(&self.reverse_path, greeting_name) {
+            SenderDomain::Path(domain) => (domain, true),
+            SenderDomain::Greeting(name) => (name, false),
+        };
+        Some(Sender { spf, is_limited, domain: domain.into(), is_in_path })
     }
 }

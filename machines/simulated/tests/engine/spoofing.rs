@@ -2,10 +2,11 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use machine::Micros;
 use simulated::room::letters_on;
 
-use super::names::Mood;
-use super::proofs::{letter, letters_of, proving, send};
+use super::names::{Mood, NameServer, TEXT, text};
+use super::proofs::{DEFERRED, INBOX, REFUSED, letter, letters_of, newest, proving, results, send};
 use super::room::{Room, Talk, stuffed};
 use super::signing::{begin, keys};
 
@@ -45,4 +46,97 @@ fn a_message_with_too_many_fields_is_refused() {
         assert!(if is_taken { reply.starts_with("250 ") } else { reply == refusal }, "{count}: {reply}");
     }
     assert_eq!(letters_on(&room.machine.disk, "grace@barepost.test").len(), 1);
+}
+
+/// A message in the name of a domain that wants what is not proved to be its own refused.
+fn spoofed() -> String {
+    letter("CEO <ceo@pass.test>")
+}
+
+/// Connections that have begun messages, and never end the headers: 24 long ones, and many short ones.
+fn half_sent(room: &mut Room, server: &mut NameServer) -> Vec<Talk> {
+    let line = format!("X: {}\r\n", "y".repeat(890));
+    let lengths = [(24, 130), (30, 7), (40, 1)].into_iter().flat_map(|(count, lines)| vec![lines; count]);
+    let begun = lengths.map(|lines| {
+        let mut talk = server.begin(room, "me@far.test");
+        assert!(server.smtp(room, &mut talk, "DATA").starts_with("354 "));
+        room.send(&talk, line.repeat(lines).as_bytes());
+        talk
+    });
+    let talks = begun.collect();
+    room.pass(Micros::from_secs(1));
+    talks
+}
+
+#[test]
+fn half_sent_messages_do_not_stop_the_check_of_others() {
+    let (mut room, mut server) = proving(43, Mood::Answers);
+    let held = half_sent(&mut room, &mut server);
+    for _ in 0..3 {
+        assert_eq!(send(&mut room, &mut server, "me@far.test", &spoofed()), REFUSED);
+    }
+    let own = letter("ada@pass.test");
+    assert!(send(&mut room, &mut server, "me@pass.test", &own).starts_with("250 "));
+    let (mailbox, above, _) = newest(&room);
+    assert_eq!((mailbox, results(&above)[1]), (INBOX, "dmarc=pass header.from=pass.test"));
+    held.iter().for_each(|talk| room.abort(talk));
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_message_is_deferred_when_too_many_questions_wait() {
+    let (mut room, mut server) = proving(44, Mood::Answers);
+    server.ignored = Some(".slow.example");
+    let names: Vec<String> = (0..98).map(|number| format!("me@d{number}.slow.example")).collect();
+    let waiting: Vec<Talk> = names.iter().map(|path| server.begin(&mut room, path)).collect();
+    waiting.iter().for_each(|talk| room.send(talk, b"DATA\r\n"));
+    room.pass(Micros::from_secs(1));
+    assert_eq!(room.engines.in_use().questions, 96);
+    // Neither what the domain lets send for it nor what it wants can be asked.
+    assert_eq!(send(&mut room, &mut server, "ceo@strict.test", &letter("ceo@strict.test")), DEFERRED);
+    assert_eq!(letters_of(&room, "ada"), []);
+    waiting.iter().for_each(|talk| room.abort(talk));
+    room.pass(Micros::from_secs(60));
+    assert!(send(&mut room, &mut server, "ceo@pass.test", &spoofed()).starts_with("250 "));
+    assert_eq!(send(&mut room, &mut server, "me@far.test", &spoofed()), REFUSED);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn large_answers_for_keys_do_not_hide_what_a_domain_wants() {
+    // Eight keys with answers of 5 KB each are more than is kept of one message.
+    let (mut room, mut server) = proving(45, Mood::CutsShort);
+    let signature = |number: usize| {
+        format!(
+            "DKIM-Signature: v=1; a=ed25519-sha256; c=simple/simple; d=k{number}.test; s=s; h=from; bh=eHg=; b=eHg=\r\n"
+        )
+    };
+    for number in 0..8 {
+        let name: &'static str = format!("s._domainkey.k{number}.test").leak();
+        server.zone.extend((0..20).map(|_| (name, TEXT, text(&"x".repeat(250)))));
+    }
+    let signatures: String = (0..8).map(signature).collect();
+    let deep = letter("ceo@a.b.c.d.e.pass.test");
+    for message in [signatures.clone() + &spoofed(), signatures + &deep] {
+        let reply = send(&mut room, &mut server, "me@far.test", &message);
+        assert!(reply == REFUSED || reply == DEFERRED, "{reply}");
+    }
+    assert_eq!(letters_of(&room, "ada"), []);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn keys_of_silent_domains_do_not_hide_what_a_domain_wants() {
+    let (mut room, mut server) = proving(46, Mood::Answers);
+    server.ignored = Some(".slow.example");
+    let signature = |number: usize| {
+        format!(
+            "DKIM-Signature: v=1; a=ed25519-sha256; c=simple/simple; d=k{number}.slow.example; s=s; h=from; bh=eHg=; b=eHg=\r\n"
+        )
+    };
+    let message = (0..8).map(signature).collect::<String>() + &letter("ceo@a.b.c.d.e.pass.test");
+    assert_eq!(send(&mut room, &mut server, "me@far.test", &message), REFUSED);
+    let policy = server.asked.iter().position(|(name, _)| name == "_dmarc.a.b.c.d.e.pass.test");
+    assert!(policy.is_some_and(|place| place <= 9), "it waits for no key: {:?}", server.asked);
+    room.until_nothing_is_in_use();
 }
