@@ -234,6 +234,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "webmail-privacy",
+        shows: "in Chromium and Firefox an HTML message connects to no host and looks no name up before its reader asks",
+        work: Work::Script("tests/webmail_privacy.py", &[]),
+        budget: Duration::from_secs(300),
+        when: When::Always,
+    },
+    Part {
         name: "conform",
         shows: "h2spec, sslyze and OpenSSL 3.5 find what is meant to be there, and no weakness",
         work: Work::Script("tests/conform.py", &["--quick"]),

@@ -28,6 +28,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("mpop", "mpop"),
     ("fetchmail", "fetchmail"),
 ];
+/// The script that watches whom browsers contact.
+const PRIVACY: &str = "tests/webmail_privacy.py";
 /// The script that asks axe-core.
 const ACCESS: &str = "tests/webmail_access.py";
 /// Programs that only one script needs: the script, the program, and the package that holds it.
@@ -39,6 +41,9 @@ const PROGRAMS_OF_ONE: &[(&str, &str, &str)] = &[
     (ACCESS, "chromedriver", "chromium-driver"),
     (CORPUS, "chromium", "chromium"),
     (CORPUS, "chromedriver", "chromium-driver"),
+    (PRIVACY, "chromium", "chromium"),
+    (PRIVACY, "chromedriver", "chromium-driver"),
+    (PRIVACY, "firefox-esr", "firefox-esr"),
     ("tests/webmail_pictures.py", "chromium", "chromium"),
     ("tests/webmail_pictures.py", "chromedriver", "chromium-driver"),
     (checkers::SCRIPT, "testssl", "testssl.sh"),

@@ -33,6 +33,7 @@ pub enum Field {
     SetCookie,
     WwwAuthenticate,
     XContentTypeOptions,
+    XDnsPrefetchControl,
 }
 
 impl Field {
@@ -48,6 +49,7 @@ impl Field {
             Field::SetCookie => "Set-Cookie",
             Field::WwwAuthenticate => "WWW-Authenticate",
             Field::XContentTypeOptions => "X-Content-Type-Options",
+            Field::XDnsPrefetchControl => "X-DNS-Prefetch-Control",
         }
     }
 }

@@ -5,6 +5,8 @@
 //!
 //! Invariant: the work is linear in the page's length.
 
+use crate::inert::is_inert;
+
 /// Whether a page wants anything from elsewhere.
 pub(crate) fn is_wanted(html: &str) -> bool {
     let mut rest = html;
@@ -16,6 +18,11 @@ pub(crate) fn is_wanted(html: &str) -> bool {
         let (tag, text) = behind.split_at(end_of_tag(behind));
         let (name, attributes) =
             tag.split_at(tag.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(tag.len()));
+        // What becomes a comment asks for nothing, and ends at the first `>`.
+        if is_inert(name) {
+            rest = behind.split_once('>').map_or("", |(_, behind)| behind);
+            continue;
+        }
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         // Where a link leads is nothing that a page loads.
         let is_link = is("a") || is("area");

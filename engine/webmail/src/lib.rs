@@ -28,6 +28,7 @@ mod door;
 mod elsewhere;
 mod form;
 mod frame;
+mod inert;
 mod kept;
 mod list;
 mod login;

@@ -4,6 +4,7 @@ mod assets;
 mod deceit;
 mod elsewhere;
 mod forms;
+mod inert;
 mod moments;
 mod pages;
 mod pictures;

@@ -21,6 +21,7 @@ use super::pictures::Illustrated;
 use super::pieces::Pieces;
 use super::trusting::is_trusted;
 use super::{Desk, Done, Elsewhere, Next, Step, why};
+use crate::inert::Inert;
 use crate::stream::{PIECE_BYTES, Sent, Title};
 use crate::surroundings::Visitor;
 use crate::{Key, answer};
@@ -91,6 +92,9 @@ struct Document {
     /// How many bytes of it are still wanted.
     left: usize,
     is_read: bool,
+    inert: Inert,
+    /// What of the text has passed `inert`.
+    harmless: String,
     illustrated: Illustrated,
     /// What is to be read of the picture that belongs where the document has come to.
     picture: Option<Range<u32>>,
@@ -186,6 +190,8 @@ impl Document {
             text: String::new(),
             left: extent.html_bytes(),
             is_read: false,
+            inert: Inert::default(),
+            harmless: String::new(),
             illustrated: Illustrated::of(parts),
             picture: None,
         }))
@@ -208,6 +214,8 @@ impl Document {
                         self.decoder.body_ended(&mut self.text);
                         self.hand_on_text();
                     }
+                    self.inert.text_ended(&mut self.harmless);
+                    self.illustrate();
                     self.illustrated.text_ended();
                     self.write(out);
                 }
@@ -232,8 +240,14 @@ impl Document {
     fn hand_on_text(&mut self) {
         let end = self.text.floor_char_boundary(self.left);
         self.left = if end < self.text.len() { 0 } else { self.left - end };
-        self.illustrated.text_arrived(self.text.get(..end).unwrap_or_default());
+        self.inert.text_arrived(self.text.get(..end).unwrap_or_default(), &mut self.harmless);
         self.text.clear();
+        self.illustrate();
+    }
+
+    fn illustrate(&mut self) {
+        self.illustrated.text_arrived(&self.harmless);
+        self.harmless.clear();
     }
 
     /// Up to the next picture.

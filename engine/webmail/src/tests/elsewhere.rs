@@ -16,7 +16,7 @@ fn a_page_that_wants_something_from_elsewhere_is_known() {
         "<img src=\"&#104;ttps&#58;spy.test/x\">",
         "<img srcset='a.png 1x, https://spy.test/x 2x'>",
         "<td background=\"http://spy.test/x\">",
-        "<link rel=stylesheet href=https://spy.test/x>",
+        "<iframe srcdoc=\"<p>x</p><img src=https://spy.test/x>\"></iframe>",
         "<p style=\"background: url(https://spy.test/x)\">",
         "<a style=\"background: url(//spy.test/x)\" href=\"\">x</a>",
         "<style>@import 'https://spy.test/x';</style>",
@@ -38,6 +38,7 @@ fn a_page_that_wants_nothing_from_elsewhere_is_known_too() {
         "<html xmlns=\"http://www.w3.org/1999/xhtml\" xmlns:o=\"urn:schemas-microsoft-com:office:office\">",
         "<img src=\"cid:one@example.org\"><img src=\"data:image/png;base64,//8=\">",
         "<img src=\"picture.png\" alt=\"https://example.org\">",
+        "<link rel=stylesheet href=https://spy.test/x><IFRAME src='https://spy.test/x'></IFRAME>",
         "<style>p { color: red } a:hover { color: blue }</style><p style='margin: 0 auto'>https://example.org",
     ] {
         assert!(!is_wanted(html), "{html}");

@@ -292,7 +292,7 @@ fn what_changes_something_comes_from_a_page_of_the_session() {
 #[test]
 fn html_of_a_letter_is_a_document_in_a_sandbox_that_loads_nothing_until_it_is_asked_for() {
     let (mut room, trust) = serving(4);
-    let letter = b"From: x@example.org\r\nSubject: Offer\r\nContent-Type: text/html\r\n\r\n<script>alert(1)</script><img src=\"https://spy.test/x\">\r\n";
+    let letter = b"From: x@example.org\r\nSubject: Offer\r\nContent-Type: text/html\r\n\r\n<link rel=preconnect href=//spy.test><script>alert(1)</script><img src=\"https://spy.test/x\">\r\n";
     assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
@@ -306,7 +306,8 @@ fn html_of_a_letter_is_a_document_in_a_sandbox_that_loads_nothing_until_it_is_as
         policy.starts_with("sandbox ") && policy.contains("img-src data:;") && !policy.contains("allow-scripts"),
         "{policy}"
     );
-    assert!(document.text().contains("alert(1)"));
+    assert!(document.text().contains("<!link rel=preconnect") && document.text().contains("alert(1)"));
+    assert_eq!([&page, &document].map(|reply| reply.field("X-DNS-Prefetch-Control")), ["off", "off"]);
     let token = page.token();
     let shown = browser.post(
         &mut room,
@@ -316,6 +317,9 @@ fn html_of_a_letter_is_a_document_in_a_sandbox_that_loads_nothing_until_it_is_as
     assert!(!shown.text().contains("were not loaded"));
     let document = browser.get(&mut room, "/mail/html/1.1/0");
     assert!(document.field("Content-Security-Policy").contains("img-src https:"));
+    assert!(document.text().contains("<!link rel=preconnect"));
+    let whole = browser.get(&mut room, "/mail/whole/1.1/0");
+    assert!(whole.text().starts_with("<!link rel=preconnect") && whole.field("X-DNS-Prefetch-Control") == "off");
 }
 
 #[test]

@@ -1,0 +1,108 @@
+"""Firefox, driven over the Marionette protocol, which Firefox itself speaks: no other program is needed.
+
+It has the few methods of `webdriver.Browser` that a test of both browsers uses. Preferences that Firefox sets for tests
+(`remote.prefs.recommended`) stay off, since they forbid it to connect or to look names up ahead of time.
+
+Answers to: https://firefox-source-docs.mozilla.org/testing/marionette/Protocol.html.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+
+from processes import Process, program, until
+from webdriver import ANSWER_SECONDS, ELEMENT, START_SECONDS
+
+# Nothing that Firefox wants of its own accord; all that pages may want is as users have it.
+PREFERENCES = {
+    "marionette.port": 0,
+    "remote.prefs.recommended": False,
+    "app.update.auto": False,
+    "browser.shell.checkDefaultBrowser": False,
+    "browser.startup.page": 0,
+    "datareporting.policy.dataSubmissionEnabled": False,
+    "network.captive-portal-service.enabled": False,
+    "network.connectivity-service.enabled": False,
+}
+
+
+class Firefox:
+    """One Firefox with one window, on an empty profile in `folder`. It takes any certificate."""
+
+    def __init__(self, folder):
+        folder.mkdir(parents=True)
+        lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in PREFERENCES.items()]
+        (folder / "user.js").write_text("".join(lines))
+        command = [program("firefox-esr"), "--headless", "--marionette", "--no-remote", "--profile", folder]
+        self._process = Process(command, folder / "firefox.console", os.environ | {"HOME": str(folder)})
+        self._connection, self._number, self._rest = None, 0, b""
+        try:
+            said = folder / "MarionetteActivePort"
+            port = until(lambda: said.exists() and said.read_text(), START_SECONDS, "Marionette")
+            self._connection = socket.create_connection(("127.0.0.1", int(port)), 2 * ANSWER_SECONDS)
+            self._answer()
+            self.command("NewSession", acceptInsecureCerts=True)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self):
+        """Ends it, with all that it started."""
+        if self._connection:
+            self._connection.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+
+    def _answer(self):
+        """The next message: its length in digits, a colon, and JSON."""
+        while b":" not in self._rest:
+            self._read()
+        length, _, self._rest = self._rest.partition(b":")
+        while len(self._rest) < int(length):
+            self._read()
+        message, self._rest = self._rest[:int(length)], self._rest[int(length):]
+        return json.loads(message)
+
+    def _read(self):
+        piece = self._connection.recv(1 << 16)
+        if not piece:
+            raise AssertionError(f"Firefox has ended; {self._process.tail()}")
+        self._rest += piece
+
+    def command(self, name, **parameters):
+        """A WebDriver command, and its value."""
+        self._number += 1
+        message = json.dumps([0, self._number, f"WebDriver:{name}", parameters]).encode()
+        self._connection.sendall(b"%d:%s" % (len(message), message))
+        _, number, error, value = self._answer()
+        assert number == self._number, "answers come in order"
+        if error:
+            raise AssertionError(f"{name}: {error['error']}: {error['message']}")
+        return value.get("value") if isinstance(value, dict) else value
+
+    def go(self, address):
+        self.command("Navigate", url=address)
+
+    @property
+    def address(self):
+        return self.command("GetCurrentURL")
+
+    @property
+    def source(self):
+        return self.command("GetPageSource")
+
+    def run(self, script, *arguments):
+        """The value of a script's `return`, run in the page from outside."""
+        return self.command("ExecuteScript", script=script, args=list(arguments))
+
+    def enter(self, css):
+        """Goes on in a frame."""
+        found = self.command("FindElement", using="css selector", value=css)
+        self.command("SwitchToFrame", element=found[ELEMENT])
+
+    def leave(self):
+        """Goes back to the whole page."""
+        self.command("SwitchToFrame", id=None)
