@@ -229,6 +229,18 @@ impl Session {
         }
     }
 
+    /// The password by which the client has logged in is not the account's any more: the session ends, and nothing is
+    /// deleted without a QUIT. Whoever has not logged in goes on.
+    pub fn password_changed(&mut self, actions: &mut impl Actions) {
+        match self.expect {
+            _ if self.maildrop.is_none() => {}
+            Expect::Transaction | Expect::LongLineEnd => self.end(reply::PASSWORD_CHANGED, actions),
+            Expect::Update(_) | Expect::Closed => {}
+            // A line in the midst of a message or a list would be taken for a part of it.
+            _ => self.finish(actions),
+        }
+    }
+
     /// The client will send no more, or the connection is lost. Everything before that was offered, and the session was
     /// not waiting for anything but bytes; or it does not matter any more. Deletions that QUIT has begun go on.
     pub fn peer_closed(&mut self, actions: &mut impl Actions) {

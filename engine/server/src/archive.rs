@@ -61,6 +61,8 @@ pub(crate) struct Archive {
     core: CoreId,
     owners: Owners,
     pub(crate) own: Own,
+    /// Accounts of this core's whose password has changed, and whose sessions here have not been ended.
+    outdated: Vec<AccountId>,
     /// Not there where there is no other core.
     elsewhere: Option<Elsewhere>,
 }
@@ -206,7 +208,7 @@ impl Archive {
             changed: BTreeMap::new(),
             recipients: Vec::with_capacity(limits.recipients),
         });
-        Archive { core, owners: Owners::ONE, own: Own::new(store, core, cores, sizes), elsewhere }
+        Archive { core, owners: Owners::ONE, own: Own::new(store, core, cores, sizes), outdated: Vec::new(), elsewhere }
     }
 
     pub(crate) fn state(&self) -> State {

@@ -176,7 +176,11 @@ impl Clerks {
             let mut secret = [0; 32];
             office.machine.random(&mut secret);
             let form_bytes = visit.form_bytes();
+            let at_work = &self.at_work;
             let reception = webmail::Office {
+                is_changing: &|account| {
+                    at_work.iter().any(|(_, one)| one.clerk.account() == account && one.clerk.changes_password())
+                },
                 sessions: &mut self.sessions,
                 store: &mut office.archive.own.store,
                 nobody: Continuation { frame: NOBODY, entry: Point::Clerk.entry() },
@@ -446,6 +450,7 @@ impl Engine {
     pub(crate) fn let_clerks_work(&mut self, machine: &mut impl Machine) {
         let (clerks, mut office) = self.common.clerks_at_work(machine);
         clerks.work(&mut office);
+        self.end_outdated_sessions();
         while let Some((visitor, answer)) = self.common.clerks.answers.pop_front() {
             match visitor.core {
                 Some(core) => self.common.store.own.tell(core, News::VisitAnswered(visitor.frame, Box::new(answer))),
@@ -487,5 +492,13 @@ impl Engine {
         }
         let (clerks, mut office) = self.common.clerks_at_work(machine);
         clerks.step(frame, &mut office, |clerk, desk| clerk.woken(outcome, desk));
+        self.end_outdated_sessions();
+    }
+
+    /// A clerk may have told a new password: whoever has logged in on this core by the old one is logged out.
+    fn end_outdated_sessions(&mut self) {
+        while let Some(account) = self.common.store.next_outdated() {
+            self.end_sessions_of(account);
+        }
     }
 }

@@ -280,7 +280,8 @@ impl Engine {
             News::ReplyGoesOn(frame, told) => self.session_reply_goes_on(frame, *told),
             News::QueueTold(frame, told) => self.queue_told(frame, *told, machine),
             News::Password(frame, changed) => {
-                elsewhere.password_changed(changed);
+                let account = elsewhere.password_changed(changed);
+                self.end_sessions_of(account);
                 self.common.store.ask(from, Request::PasswordKnown(frame));
             }
             News::Status(status) => elsewhere.distant.status_changed(from, status),

@@ -53,7 +53,7 @@ pub(crate) enum AttemptState {
     Hashing,
     /// Its proof is looked at when its turn has come.
     Proving,
-    /// Its password is known to be right.
+    /// Its password was known to be right when it came.
     Verified(AccountId),
     /// It is let in, and what it was for may take its time.
     Granted,
@@ -116,8 +116,13 @@ impl Attempt {
         self.signature
     }
 
+    /// Whether it is let in, and what it was for is not there yet.
+    pub(crate) fn is_granted(&self) -> bool {
+        self.state == AttemptState::Granted
+    }
+
     /// The account that it is for, if that exists.
-    fn account(&self) -> Option<AccountId> {
+    pub(crate) fn account(&self) -> Option<AccountId> {
         self.login.account
     }
 }
@@ -252,13 +257,10 @@ impl Common {
         };
         let login = self.directory.login(&self.store, credentials.name);
         let mut attempt = Attempt::new(login, credentials.proof, caller.address, throttled);
-        let known = attempt.account().and_then(|account| self.store.account(account));
         if !self.logins.begin(&attempt, self.now) {
             attempt.state = AttemptState::TooMany;
-        } else if let Some(known) =
-            known.filter(|known| self.logins.is_verified(&attempt, known.password_hash, self.now))
-        {
-            attempt.state = AttemptState::Verified(known.id);
+        } else if let Some(account) = attempt.account().filter(|_| self.is_verified(&attempt)) {
+            attempt.state = AttemptState::Verified(account);
         }
         match attempt.state {
             AttemptState::Hashing => self.enter(HASHER, caller.connection.0),
@@ -274,7 +276,13 @@ impl Common {
             AttemptState::Refused | AttemptState::Granted => return None,
             AttemptState::Hashing if !self.has_entered(HASHER, frame) => return None,
             AttemptState::TooMany => return Some(Decision::TooMany),
-            AttemptState::Verified(account) => Verdict::Granted(account),
+            AttemptState::Verified(account) if self.is_verified(attempt) => Verdict::Granted(account),
+            // The password has changed since, or nobody remembers that it was right: now a hash decides.
+            AttemptState::Verified(_) => {
+                attempt.state = AttemptState::Hashing;
+                self.enter(HASHER, frame);
+                return None;
+            }
             AttemptState::Hashing => {
                 let known = attempt.account().and_then(|id| Some((id, self.store.account(id)?.password_hash)));
                 let granted = self.logins.verify(attempt, known, self.now);
@@ -298,6 +306,12 @@ impl Common {
                 Decision::HeldBack
             }
         })
+    }
+
+    /// Whether its password is known to be right without a hash.
+    fn is_verified(&self, attempt: &Attempt) -> bool {
+        let known = attempt.account().and_then(|account| self.store.account(account));
+        known.is_some_and(|known| self.logins.is_verified(attempt, known.password_hash, self.now))
     }
 
     /// Whom the attempt's proof lets in; what the client is told then is noted.

@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use machine::Micros;
 use pop3::{MessageNumber, PlainLogin, Settings, Tls};
 use sasl::{Credentials, Puzzle};
-use store::Outcome;
+use store::{AccountId, Outcome};
 use tasks::Continuation;
 
 use crate::archive::Opened;
@@ -81,6 +81,22 @@ impl Conversation {
 
     pub(crate) fn is_logged_in(&self) -> bool {
         self.state.maildrop.is_some()
+    }
+
+    pub(crate) fn is_of(&self, account: AccountId) -> bool {
+        let maildrop = self.state.maildrop.as_ref();
+        maildrop.is_some_and(|maildrop| maildrop.account == account) || login::awaits_maildrop_of(account, &self.state)
+    }
+
+    /// The password of an account has changed. An attempt to log in is decided by what the password is then, unless it was
+    /// granted and waits for its maildrop.
+    pub(crate) fn password_changed(&mut self, account: AccountId, caller: Caller, common: &mut Common) {
+        if self.is_of(account) {
+            self.with(caller, common, |session, hands| {
+                login::refuse_granted(session, hands);
+                session.password_changed(hands);
+            });
+        }
     }
 
     /// Lets the session act.

@@ -357,6 +357,25 @@ impl Session {
         }
     }
 
+    /// The account's password has changed, and the client may have logged in by the old one: then the session ends.
+    pub(crate) fn password_changed(&mut self, account: AccountId, common: &mut Common) {
+        match &mut self.talk {
+            Talk::Smtp(talk) => talk.password_changed(account, self.caller, common),
+            Talk::Pop3(talk) => talk.password_changed(account, self.caller, common),
+            // The sessions of the webmail are notes of the account, which the change of the password takes away.
+            Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
+        }
+    }
+
+    /// Whether the client has logged in to this account, or is about to.
+    pub(crate) fn is_of(&self, account: AccountId) -> bool {
+        match &self.talk {
+            Talk::Smtp(talk) => talk.is_of(account),
+            Talk::Pop3(talk) => talk.is_of(account),
+            Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => false,
+        }
+    }
+
     /// The peer will send no more, and the session has taken all it sent.
     fn peer_closed(&mut self, common: &mut Common) {
         match &mut self.talk {

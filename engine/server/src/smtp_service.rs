@@ -230,6 +230,17 @@ impl Conversation {
         });
     }
 
+    pub(crate) fn is_of(&self, account: AccountId) -> bool {
+        matches!(self.client.as_deref(), Some(Client::User(user)) if *user == account)
+    }
+
+    /// The password of an account has changed. An attempt to log in is decided by what the password is then.
+    pub(crate) fn password_changed(&mut self, account: AccountId, caller: Caller, common: &mut Common) {
+        if self.is_of(account) {
+            self.with(caller, common, |session, hands| session.password_changed(hands));
+        }
+    }
+
     /// The machine is about to go away.
     pub(crate) fn stopping(&mut self, caller: Caller, common: &mut Common) {
         self.with(caller, common, |session, hands| {

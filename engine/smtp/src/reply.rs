@@ -43,6 +43,7 @@ pub(crate) const CANNOT_VERIFY: Reply = b"252 2.5.0 Cannot verify, but will take
 pub(crate) const SEND_MESSAGE: Reply = b"354 End with a line of one dot\r\n";
 
 pub(crate) const STOPPING: Reply = b"421 4.3.2 Server is stopping, try again later\r\n";
+pub(crate) const PASSWORD_CHANGED: Reply = b"421 4.7.0 Password has changed, log in again\r\n";
 pub(crate) const TOO_SLOW: Reply = b"421 4.4.2 Nothing came for too long\r\n";
 pub(crate) const TOO_MANY_FAULTS: Reply = b"421 4.7.0 Too many errors\r\n";
 

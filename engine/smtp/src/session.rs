@@ -118,12 +118,14 @@ enum Identity {
     Proved,
 }
 
-/// Whether the server is about to go away.
+/// Whether the session is about to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stopping {
     No,
-    /// As soon as the message, or the login, that is on its way is answered.
+    /// The server goes away, as soon as the message, or the login, that is on its way is answered.
     AfterMessage,
+    /// The password has changed: as soon as the whole message that is on its way is answered.
+    PasswordChanged,
 }
 
 /// A transaction: from an accepted MAIL to the answer to its message.
@@ -302,6 +304,17 @@ impl Session {
         match self.expect {
             Expect::Command | Expect::LoginResponse | Expect::LongLineEnd => self.end(reply::STOPPING, actions),
             _ => self.stopping = Stopping::AfterMessage,
+        }
+    }
+
+    /// The password by which the client has logged in is not the account's any more: the session ends (RFC 5321 section 3.8).
+    /// A message that is whole is still answered, and one that is not is dropped. Whoever has not logged in goes on.
+    pub fn password_changed(&mut self, actions: &mut impl Actions) {
+        match self.expect {
+            _ if self.identity == Identity::Unknown => {}
+            Expect::Stored => self.stopping = Stopping::PasswordChanged,
+            Expect::Handshake | Expect::Closed => {}
+            _ => self.end(reply::PASSWORD_CHANGED, actions),
         }
     }
 

@@ -477,6 +477,11 @@ impl Clerk {
         self.visitor.account
     }
 
+    /// Whether he changes its password.
+    pub fn changes_password(&self) -> bool {
+        matches!(self.work, Work::SetPassword(_))
+    }
+
     /// By which session's request.
     pub fn session(&self) -> Digest {
         self.visitor.session

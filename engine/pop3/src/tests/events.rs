@@ -87,6 +87,27 @@ fn a_stopping_server_says_so_after_what_is_under_way() {
 }
 
 #[test]
+fn a_changed_password_ends_a_session_that_has_logged_in() {
+    for mut talk in everywhere() {
+        let is_logged_in = talk.world.maildrop_open;
+        talk.session.password_changed(&mut talk.world);
+        assert_eq!(talk.world.closed, is_logged_in);
+        assert!(!talk.world.maildrop_open && !talk.world.log.iter().any(|entry| entry.starts_with("delete")));
+        let replies = talk.replies();
+        assert!(["", "-ERR [AUTH] Password has changed, log in again\r\n"].contains(&&*replies), "{replies}");
+        talk.session.password_changed(&mut talk.world);
+        assert_eq!(talk.replies(), "");
+    }
+    let mut talk = Conversation::logged_in();
+    talk.deletion_answer = None;
+    talk.says("DELE 1\r\nQUIT\r\n");
+    talk.replies();
+    talk.session.password_changed(&mut talk.world);
+    talk.session.deleted(Ok(()), &mut talk.world);
+    assert_eq!(talk.replies(), "+OK Bye\r\n", "what QUIT began is done");
+}
+
+#[test]
 fn deletions_that_quit_began_go_on_without_the_client() {
     for lost in [false, true] {
         let mut talk = Conversation::logged_in();

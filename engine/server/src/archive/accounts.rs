@@ -114,15 +114,24 @@ impl Elsewhere {
         })
     }
 
-    /// The password of an account is another.
-    pub(crate) fn password_changed(&mut self, changed: Arc<Changed>) {
-        self.changed.insert(changed.account, changed);
+    /// The password of an account is another. Its sessions on this core are to be ended.
+    pub(crate) fn password_changed(&mut self, changed: Arc<Changed>) -> AccountId {
+        let account = changed.account;
+        self.changed.insert(account, changed);
+        account
     }
 }
 
 impl Archive {
+    /// The next account of this core's whose sessions here are to be ended.
+    pub(crate) fn next_outdated(&mut self) -> Option<AccountId> {
+        self.outdated.pop()
+    }
+
     /// Tells all other cores the password that an account of this core's has now, for the clerk of this frame: how many they are.
+    /// The sessions of the account on this core are to be ended before anything else is heard ([`Archive::next_outdated`]).
     pub(crate) fn tell_password(&mut self, account: AccountId, frame: FrameId) -> u8 {
+        self.outdated.push(account);
         let Some(known) = self.own.store.account(account) else { return 0 };
         let Some(elsewhere) = &mut self.elsewhere else { return 0 };
         let changed = Arc::new(Changed::of(&known));

@@ -167,7 +167,8 @@ impl Conversation {
                         common.visit(account, caller.connection.0, Visit::Begin(account, arrival, next, kept));
                     }
                     (Some(Decision::Granted(_)), Purpose::Password(account, new)) => {
-                        let making = Box::new(Making::begin(new, caller, common));
+                        let hash = common.store.account(account).map_or("", |known| known.password_hash);
+                        let making = Box::new(Making::begin(new, PasswordMark::of(hash), caller, common));
                         self.errand = Some(Box::new(Errand::Making(account, making)));
                     }
                     (decision, purpose) => {

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 
 use sasl::Derivation;
-use webmail::{NewPassword, Secrets, Visit};
+use webmail::{NewPassword, PasswordMark, Secrets, Visit};
 
 use crate::common::{Common, HASHER};
 use crate::session::Caller;
@@ -12,15 +12,17 @@ use crate::session::Caller;
 /// A password of which is made what is kept.
 pub(super) struct Making {
     new: Box<NewPassword>,
+    /// The old one, which was proved.
+    replaced: PasswordMark,
     /// Its hash, once its turn has come, and the verifier in the making.
     hashed: Option<(String, Derivation)>,
 }
 
 impl Making {
     /// The old password was right: the hash waits for its turn.
-    pub(super) fn begin(new: Box<NewPassword>, caller: Caller, common: &mut Common) -> Making {
+    pub(super) fn begin(new: Box<NewPassword>, replaced: PasswordMark, caller: Caller, common: &mut Common) -> Making {
         common.enter(HASHER, caller.connection.0);
-        Making { new, hashed: None }
+        Making { new, replaced, hashed: None }
     }
 
     /// The session's turn has come. What the owner of the account is told once all is made.
@@ -37,7 +39,8 @@ impl Making {
             }
             Some((hash, derivation)) => {
                 if let Some(verifier) = derivation.step() {
-                    let secrets = Secrets { hash: core::mem::take(hash), verifier: verifier.to_string() };
+                    let (hash, replaced) = (core::mem::take(hash), self.replaced);
+                    let secrets = Secrets { hash, verifier: verifier.to_string(), replaced };
                     let NewPassword { ticket, token, .. } = &*self.new;
                     return Some(Visit::SetPassword(ticket.clone(), token.clone(), Ok(secrets)));
                 }

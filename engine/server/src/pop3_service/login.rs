@@ -4,11 +4,12 @@ use alloc::boxed::Box;
 
 use pop3::LoginRefusal;
 use sasl::Credentials;
+use store::AccountId;
 
 use crate::archive::Opened;
 use crate::logins::{AttemptState, Decision};
 
-use super::Hands;
+use super::{Hands, State};
 
 /// The client has said who it is. What comes of that is decided in a later turn.
 pub(super) fn begin(credentials: Credentials<'_>, hands: &mut Hands<'_>) {
@@ -36,6 +37,19 @@ pub(super) fn opened(opened: &mut Option<Opened>, session: &mut pop3::Session, h
     {
         let described = opened.map(|maildrop| hands.state.maildrop.insert(maildrop).describe());
         answer(described, session, hands);
+    }
+}
+
+/// Whether an attempt for that account was granted, and waits for its maildrop.
+pub(super) fn awaits_maildrop_of(account: AccountId, state: &State) -> bool {
+    state.attempt.as_ref().is_some_and(|attempt| attempt.is_granted() && attempt.account() == Some(account))
+}
+
+/// The password that was right no longer is: an attempt that was granted is refused after all. Its maildrop, when it comes,
+/// is one that nobody wants.
+pub(super) fn refuse_granted(session: &mut pop3::Session, hands: &mut Hands<'_>) {
+    if hands.state.attempt.as_ref().is_some_and(|attempt| attempt.is_granted()) {
+        answer(Err(LoginRefusal::Credentials), session, hands);
     }
 }
 

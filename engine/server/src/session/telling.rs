@@ -169,6 +169,16 @@ impl Engine {
         }
     }
 
+    /// Ends the sessions of this core that have logged in by a password that an account no longer has.
+    pub(crate) fn end_sessions_of(&mut self, account: AccountId) {
+        for index in 0..self.sessions.len() {
+            let session = self.sessions.get(index).and_then(Option::as_ref).filter(|session| session.is_of(account));
+            if let Some(frame) = session.map(|session| session.caller.connection.0) {
+                self.tell(frame, |session, common| session.password_changed(account, common));
+            }
+        }
+    }
+
     /// Ends the session whose connection was reset by us: no event will say so.
     fn end_broken_session(&mut self) {
         if let Some(connection) = self.common.broken.take() {

@@ -164,8 +164,10 @@ impl Session {
     }
 
     pub(super) fn stop_if_stopping(&mut self, actions: &mut impl Actions) {
-        if self.stopping == Stopping::AfterMessage {
-            self.end(reply::STOPPING, actions);
+        match self.stopping {
+            Stopping::No => {}
+            Stopping::AfterMessage => self.end(reply::STOPPING, actions),
+            Stopping::PasswordChanged => self.end(reply::PASSWORD_CHANGED, actions),
         }
     }
 

@@ -72,6 +72,47 @@ fn mail_is_taken_from_who_has_logged_in_and_nobody_else() {
 }
 
 #[test]
+fn a_changed_password_ends_a_session_that_has_logged_in() {
+    const OVER: &str = "421 4.7.0 Password has changed, log in again\r\n";
+    let begun = "MAIL FROM:<ada@mail.test>\r\nRCPT TO:<bob@mail.test>\r\n";
+    for said in ["", "NOO", begun, "DATA\r\nhalf", "BDAT 4\r\nha", "BDAT 4\r\nhalf", "AUTH LOGIN\r\n"] {
+        let mut talk = talk();
+        talk.exchange(&[(PLAIN, IN)]);
+        talk.says(begun);
+        talk.says(said);
+        talk.replies();
+        talk.session.password_changed(&mut talk.world);
+        assert_eq!(talk.replies(), OVER, "{said}");
+        assert!(talk.world.closed && talk.world.is_settled() && talk.world.messages.is_empty());
+        talk.session.password_changed(&mut talk.world);
+        assert_eq!(talk.replies(), "");
+    }
+    let mut talk = talk();
+    talk.exchange(&[(PLAIN, IN)]);
+    talk.store_answers = false;
+    talk.says(begun);
+    talk.says("DATA\r\n.\r\n");
+    talk.replies();
+    talk.session.password_changed(&mut talk.world);
+    assert_eq!(talk.replies(), "", "a whole message is answered first");
+    talk.session.message_stored(Ok(b"1"), &mut talk.world);
+    assert_eq!(talk.replies(), format!("250 2.0.0 Stored as 1\r\n{OVER}"));
+    assert!(talk.world.closed);
+}
+
+#[test]
+fn a_changed_password_leaves_a_session_that_has_not_logged_in() {
+    for said in ["", "NOO", "AUTH LOGIN\r\n", PLAIN] {
+        let mut talk = talk();
+        talk.login_answer = None;
+        talk.says(said);
+        talk.replies();
+        talk.session.password_changed(&mut talk.world);
+        assert!(talk.replies().is_empty() && !talk.world.closed, "{said}");
+    }
+}
+
+#[test]
 fn a_password_is_not_taken_in_plain_text() {
     let mut talk = talk_with(Login::AfterTls, Tls::Offered);
     let refused = "538 5.7.11 Passwords are not taken in plain text: send STARTTLS first\r\n";

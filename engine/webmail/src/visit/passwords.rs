@@ -20,9 +20,11 @@ use crate::{Ticket, answer};
 const PASSWORD_BYTES_MIN: usize = 8;
 const PASSWORD_BYTES_MAX: usize = 200;
 
-/// What is kept of a password: what it is checked against, and what proofs of knowing it are. Never printed.
+/// What is kept of a new password: what it is checked against, and what proofs of knowing it are. Never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secrets {
+    /// The password that was proved to have it changed: no other is replaced.
+    pub replaced: PasswordMark,
     /// A PHC string.
     pub hash: String,
     /// Of SCRAM-SHA-256.
@@ -85,7 +87,15 @@ impl Asking<'_> {
                 "This does not come from a page of your session.",
             ));
         }
+        let known = self.office.store.account(self.account);
+        let present = known.map_or_else(PasswordMark::default, |known| PasswordMark::of(known.password_hash()));
         let task = match proved {
+            Ok(_) if (self.office.is_changing)(self.account) => {
+                self.complaint("Your password is being changed in another window. It was not changed here.")
+            }
+            Ok(secrets) if secrets.replaced != present => {
+                self.complaint("Your password has been changed in another window. It was not changed again.")
+            }
             Ok(secrets) => {
                 let mark = PasswordMark::of(&secrets.hash);
                 let notes = self.sessions().into_iter().map(|(digest, kept)| match digest == self.session {

@@ -43,6 +43,7 @@ mod names;
 mod narrow;
 mod news;
 mod outbound_heads;
+mod passwords;
 mod proofs;
 mod queue_page;
 mod quotas;

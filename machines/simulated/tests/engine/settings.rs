@@ -20,7 +20,7 @@ pub(super) fn again(room: Room, seed: u64, trust: &Trust, configuration: &str) -
     room
 }
 
-fn is_asked_who_he_is(page: &Page) -> bool {
+pub(super) fn is_asked_who_he_is(page: &Page) -> bool {
     page.status == 303 && page.field("Location").starts_with("/mail/login")
 }
 
@@ -194,7 +194,7 @@ fn a_session_that_nobody_uses_is_over_after_two_weeks_and_requests_cost_the_disk
 }
 
 /// Whether POP3 lets in who says this, on a connection of his own.
-fn lets_in(room: &mut Room, password: &str) -> bool {
+pub(super) fn lets_in(room: &mut Room, password: &str) -> bool {
     let mut talk = room.connect(110);
     assert!(room.line(&mut talk).starts_with("+OK"));
     assert!(room.pop3(&mut talk, "USER ada").starts_with("+OK"));
@@ -216,7 +216,7 @@ fn is_proved(room: &mut Room, password: &str) -> bool {
     is_in
 }
 
-fn change(browser: &mut Browser, room: &mut Room, [old, new, again]: [&str; 3]) -> String {
+pub(super) fn change(browser: &mut Browser, room: &mut Room, [old, new, again]: [&str; 3]) -> String {
     forget_connections(&mut [&mut *browser]);
     let token = browser.get(room, "/mail/settings").token();
     let fields = [("token", token.as_str()), ("old", old), ("new", new), ("again", again), ("do", "password")];

@@ -1,0 +1,99 @@
+//! A password that changes while others are logged in by the old one.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use super::room::{Room, Talk};
+use super::settings::{change, is_asked_who_he_is, lets_in};
+use super::webmail::{Browser, Page, serving};
+
+/// NUL, the name, NUL, `lovelace`.
+const ADA: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl";
+const GRACE: &str = "AUTH PLAIN AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U=";
+
+const OVER: &str = "421 4.7.0 Password has changed, log in again";
+
+/// A submission session in the clear, which its address permits.
+fn submission(room: &mut Room, login: Option<&str>) -> Talk {
+    let mut talk = room.connect_from(0, 587);
+    assert!(room.smtp_reply(&mut talk).starts_with("220 "));
+    assert_eq!(room.smtp(&mut talk, "EHLO client.test"), "250 HELP");
+    if let Some(login) = login {
+        assert_eq!(room.smtp(&mut talk, login), "235 2.7.0 Logged in");
+    }
+    talk
+}
+
+fn begin_message(room: &mut Room, talk: &mut Talk) {
+    for (command, code) in
+        [("MAIL FROM:<ada@barepost.test>", "250"), ("RCPT TO:<grace@barepost.test>", "250"), ("DATA", "354")]
+    {
+        assert!(room.smtp(talk, command).starts_with(code), "{command}");
+    }
+}
+
+#[test]
+fn a_changed_password_ends_the_sessions_of_every_core() {
+    let (mut room, trust) = serving(40);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let mut ended: Vec<Talk> = (0..6).map(|_| submission(&mut room, Some(ADA))).collect();
+    begin_message(&mut room, &mut ended[0]);
+    room.send(&ended[0], b"Half a message,\r\n");
+    let mut reader = room.log_in("ada");
+    let mut others = [submission(&mut room, Some(GRACE)), submission(&mut room, None)];
+    let mut other_reader = room.log_in("grace");
+
+    let page = change(&mut ada, &mut room, ["lovelace", "analytical", "analytical"]);
+    assert!(page.contains("Your password is changed."), "{page}");
+    for talk in &mut ended {
+        assert_eq!(room.smtp(talk, "MAIL FROM:<ada@barepost.test>"), OVER);
+        assert_eq!(room.line_heard(talk), None, "nothing else is answered");
+    }
+    assert_eq!(room.pop3(&mut reader, "STAT"), "-ERR [AUTH] Password has changed, log in again");
+    assert_eq!(room.line_heard(&mut reader), None);
+
+    for talk in &mut others {
+        assert_eq!(room.smtp(talk, "NOOP"), "250 2.0.0 OK");
+    }
+    assert_eq!(room.pop3(&mut other_reader, "STAT"), "+OK 0 0", "the half of a message was dropped");
+    assert!(lets_in(&mut room, "analytical") && !lets_in(&mut room, "lovelace"), "the maildrop is not locked");
+}
+
+/// What is said of a change that was asked for.
+fn outcome(page: Page, browser: &mut Browser, room: &mut Room) -> String {
+    if page.status == 303 { browser.get(room, page.field("Location")).text() } else { page.text() }
+}
+
+#[test]
+fn of_two_password_changes_at_once_one_wins() {
+    for seed in 41..47 {
+        let (mut room, trust) = serving(seed);
+        let [mut one, mut other] = [(); 2].map(|()| Browser::new(&trust));
+        let forms = [(&mut one, "analytical"), (&mut other, "difference")].map(|(browser, new)| {
+            browser.log_in(&mut room, "ada", "lovelace");
+            let token = browser.get(&mut room, "/mail/settings").token();
+            (browser, token, new)
+        });
+        for (browser, token, new) in forms {
+            let fields = [("token", &*token), ("old", "lovelace"), ("new", new), ("again", new), ("do", "password")];
+            browser.begin(&mut room, "/mail/settings", &fields);
+        }
+        let results = [&mut one, &mut other].map(|browser| {
+            let page = browser.finish(&mut room);
+            let is_logged_out = is_asked_who_he_is(&page);
+            let text = outcome(page, browser, &mut room);
+            let is_told =
+                is_logged_out || ["is being changed", "has been changed"].iter().any(|why| text.contains(why));
+            let has_won = text.contains("Your password is changed.");
+            assert!(has_won != is_told, "{text}");
+            has_won
+        });
+        let winner = match results {
+            [true, false] => "analytical",
+            [false, true] => "difference",
+            both => panic!("{both:?}"),
+        };
+        let loser = if winner == "analytical" { "difference" } else { "analytical" };
+        assert!(lets_in(&mut room, winner) && !lets_in(&mut room, loser) && !lets_in(&mut room, "lovelace"));
+    }
+}
