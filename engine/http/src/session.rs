@@ -109,6 +109,11 @@ impl Session {
         self.waits_for
     }
 
+    /// Whether no request is under way: none has come whole that is not answered.
+    pub fn is_between_requests(&self) -> bool {
+        matches!(self.expect, Expect::Head { .. })
+    }
+
     /// Bytes have arrived, or there may be room now. Returns how many bytes were taken; the rest is to be offered again, with
     /// what follows it, when [`Session::waits_for`] has come. The rest is never more than [`crate::HEAD_BYTES_MAX`] bytes,
     /// unless the session waits for room or for us.

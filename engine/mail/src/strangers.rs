@@ -1,4 +1,5 @@
 //! How much strangers may do, by address and by network: connections at once and a minute, messages and recipients a minute, and how often they may guess who is here.
+//! Connections at once are counted for every service: those of strangers to port 25, and all others ([`ConnectionKind`]).
 //!
 //! - One host of IPv6 has a whole /64 to itself (RFC 6177), so that counts as an address. A network is a /24 or a /48, and may do [`NETWORK_SHARE`] times as much as an address.
 //! - What may be done so often a minute may be done so often at once by who has done nothing of it in the last one, and from then on as evenly as it comes: in no minute is it done more than twice as often.
@@ -19,14 +20,19 @@ pub const NETWORK_SHARE: u64 = 4;
 const MINUTE: Micros = Micros::from_secs(60);
 const HOUR: Micros = Micros::from_secs(3_600);
 
+/// The bit that is set in the keys of networks alone.
+const NETWORK_KEY: u64 = 1 << 63;
+
 const WAYS: usize = 4;
 const SETS: usize = 2048;
 
 /// How much one address may do. Each is at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StrangerLimits {
-    /// Connections at once.
+    /// Connections at once, of strangers to port 25.
     pub connections: u16,
+    /// Connections at once to all other services together.
+    pub client_connections: u16,
     /// New connections a minute.
     pub arrivals: u16,
     /// Messages a minute.
@@ -39,7 +45,14 @@ pub struct StrangerLimits {
 
 impl Default for StrangerLimits {
     fn default() -> StrangerLimits {
-        StrangerLimits { connections: 100, arrivals: 200, messages: 600, recipients: 2_000, guesses: 50 }
+        StrangerLimits {
+            connections: 100,
+            client_connections: 400,
+            arrivals: 200,
+            messages: 600,
+            recipients: 2_000,
+            guesses: 50,
+        }
     }
 }
 
@@ -58,20 +71,42 @@ pub enum Deed {
 
 const DEEDS: usize = 4;
 
+/// Which limit a connection counts towards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConnectionKind {
+    /// A stranger's to port 25.
+    Mail,
+    /// Any other: a client's of any service.
+    Client,
+}
+
+const CONNECTION_KINDS: usize = 2;
+
 #[derive(Clone, Copy)]
 struct Record {
     key: u64,
-    connections: u16,
+    /// Open connections of each kind.
+    connections: [u32; CONNECTION_KINDS],
     /// When each deed will have been paid for: it may be done if that is not a whole period away.
     paid_at: [Instant; DEEDS],
 }
 
 impl Record {
-    const NONE: Record = Record { key: 0, connections: 0, paid_at: [Instant::START; DEEDS] };
+    const NONE: Record = Record { key: 0, connections: [0; CONNECTION_KINDS], paid_at: [Instant::START; DEEDS] };
 
     /// What is lost with it.
-    fn weight(&self) -> (u16, Option<Instant>) {
-        (self.connections, self.paid_at.into_iter().max())
+    fn weight(&self) -> (u32, Option<Instant>) {
+        (self.open(), self.paid_at.into_iter().max())
+    }
+
+    /// How many times as much as an address it may do.
+    fn share(&self) -> u64 {
+        if self.key & NETWORK_KEY == 0 { 1 } else { NETWORK_SHARE }
+    }
+
+    /// Open connections of both kinds.
+    fn open(&self) -> u32 {
+        self.connections.iter().sum()
     }
 }
 
@@ -107,28 +142,44 @@ impl Strangers {
 
     /// A connection from `address` is opened. False: there are too many, and it is not to be counted as open.
     #[must_use]
-    pub fn arrives(&mut self, address: IpAddr, now: Instant) -> bool {
-        let most = u64::from(self.limits.connections);
-        let has_room = Doer::both(address).into_iter().all(|doer| {
-            let open = self.record(doer).map_or(0, |record| record.connections);
-            u64::from(open) < most * doer.share()
+    pub fn arrives(&mut self, kind: ConnectionKind, address: IpAddr, now: Instant) -> bool {
+        let most = u64::from(match kind {
+            ConnectionKind::Mail => self.limits.connections,
+            ConnectionKind::Client => self.limits.client_connections,
         });
-        let may = has_room && self.may(Deed::Arrival, address, now);
-        for record in Doer::both(address).into_iter().filter(|_| may) {
-            if let Some(record) = self.record(record) {
-                record.connections = record.connections.saturating_add(1);
+        let has_room = Doer::both(address).into_iter().all(|doer| {
+            let open = self.record(doer).and_then(|record| record.connections.get(kind as usize)).copied();
+            u64::from(open.unwrap_or(0)) < most * doer.share()
+        });
+        let may = has_room && (kind == ConnectionKind::Client || self.may(Deed::Arrival, address, now));
+        for doer in Doer::both(address).into_iter().filter(|_| may) {
+            if let Some(open) = self.record(doer).and_then(|record| record.connections.get_mut(kind as usize)) {
+                *open = open.saturating_add(1);
             }
         }
         may
     }
 
     /// One that was counted is over.
-    pub fn leaves(&mut self, address: IpAddr) {
+    pub fn leaves(&mut self, kind: ConnectionKind, address: IpAddr) {
         for doer in Doer::both(address) {
-            if let Some(record) = self.record(doer) {
-                record.connections = record.connections.saturating_sub(1);
+            if let Some(open) = self.known_mut(doer).and_then(|record| record.connections.get_mut(kind as usize)) {
+                *open = open.saturating_sub(1);
             }
         }
+    }
+
+    /// How much of all connections is held against `address`: as many as it has open itself, or its part of those of
+    /// its network, if that is more.
+    pub fn share_of(&mut self, address: IpAddr) -> u32 {
+        let shares = Doer::both(address)
+            .map(|doer| self.known_mut(doer).map_or(0, |record| record.open() / record.share() as u32));
+        shares.into_iter().max().unwrap_or(0)
+    }
+
+    /// The largest share of all addresses, as [`Strangers::share_of`] counts. Looks at the whole table.
+    pub fn share_max(&self) -> u32 {
+        self.records.iter().flatten().map(|record| record.open() / record.share() as u32).max().unwrap_or(0)
     }
 
     /// Whether somebody at `address` may do this now. It is counted if he may.
@@ -174,6 +225,12 @@ impl Strangers {
         (period, Micros(period.0 / (u64::from(most.max(1)) * doer.share())))
     }
 
+    /// The record of `doer`, if there is one.
+    fn known_mut(&mut self, doer: Doer) -> Option<&mut Record> {
+        let key = self.key_of(doer);
+        self.records.get_mut(key as usize % SETS)?.iter_mut().find(|record| record.key == key)
+    }
+
     /// The record of `doer`, a new one if there is none.
     fn record(&mut self, doer: Doer) -> Option<&mut Record> {
         let key = self.key_of(doer);
@@ -199,6 +256,9 @@ impl Strangers {
         let length = if let Doer::Address(_) = doer { of_address } else { of_network };
         let mut hasher = SipHasher13::new_with_key(&self.key);
         hasher.write(octets.get(..length).unwrap_or_default());
-        hasher.finish().max(1)
+        match doer {
+            Doer::Address(_) => (hasher.finish() & !NETWORK_KEY).max(1),
+            Doer::Network(_) => hasher.finish() | NETWORK_KEY,
+        }
     }
 }

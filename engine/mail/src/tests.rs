@@ -6,8 +6,8 @@ use core::net::{IpAddr, Ipv4Addr};
 use machine::{Instant, Micros};
 
 use crate::{
-    Deed, Greylist, HashError, Hasher, NETWORK_SHARE, Origin, PENDING_MAX, StrangerLimits, Strangers, Throttle,
-    VerifiedLogins, check_hash,
+    ConnectionKind, Deed, Greylist, HashError, Hasher, NETWORK_SHARE, Origin, PENDING_MAX, StrangerLimits, Strangers,
+    Throttle, VerifiedLogins, check_hash,
 };
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -146,7 +146,8 @@ fn a_verified_login_is_remembered_for_an_hour_and_dies_with_the_password() {
     assert!(!verified.contains("$old", b"Secret", at(1)));
 }
 
-const FEW: StrangerLimits = StrangerLimits { connections: 3, arrivals: 10, messages: 6, recipients: 60, guesses: 2 };
+const FEW: StrangerLimits =
+    StrangerLimits { connections: 3, client_connections: 5, arrivals: 10, messages: 6, recipients: 60, guesses: 2 };
 
 fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
@@ -157,12 +158,12 @@ fn so_many_connections_are_open_from_an_address_and_from_its_network() {
     let mut strangers = Strangers::new(FEW, [7; 16]);
     let now = Instant::START;
     let open = |address: &str, strangers: &mut Strangers| {
-        (0..20).filter(|_| strangers.arrives(address.parse().unwrap(), now)).count()
+        (0..20).filter(|_| strangers.arrives(ConnectionKind::Mail, address.parse().unwrap(), now)).count()
     };
     assert_eq!(open("203.0.113.7", &mut strangers), 3);
     assert_eq!(open("203.0.113.8", &mut strangers), 3);
     assert_eq!(open("::ffff:203.0.113.8", &mut strangers), 0, "that is the same address");
-    strangers.leaves(address("203.0.113.7"));
+    strangers.leaves(ConnectionKind::Mail, address("203.0.113.7"));
     assert_eq!(open("203.0.113.7", &mut strangers), 1);
     assert_eq!(open("203.0.113.9", &mut strangers) + open("203.0.113.10", &mut strangers), 6);
     assert_eq!(open("203.0.113.11", &mut strangers), 0, "the network has {NETWORK_SHARE} times as many");
@@ -174,6 +175,46 @@ fn so_many_connections_are_open_from_an_address_and_from_its_network() {
     }
     assert_eq!(open("2001:db8:1:9::1", &mut strangers), 0, "they are of one site");
     assert_eq!(open("2001:db8:2:1::1", &mut strangers), 3, "another site");
+}
+
+#[test]
+fn clients_of_other_services_have_a_limit_of_their_own() {
+    let mut strangers = Strangers::new(FEW, [7; 16]);
+    let now = Instant::START;
+    let open = |kind, text: &str, strangers: &mut Strangers| {
+        (0..50).filter(|_| strangers.arrives(kind, address(text), now)).count()
+    };
+    assert_eq!(open(ConnectionKind::Client, "203.0.113.7", &mut strangers), 5);
+    assert_eq!(open(ConnectionKind::Mail, "203.0.113.7", &mut strangers), 3, "that is another limit");
+    strangers.leaves(ConnectionKind::Mail, address("203.0.113.7"));
+    assert_eq!(open(ConnectionKind::Client, "203.0.113.7", &mut strangers), 0);
+    strangers.leaves(ConnectionKind::Client, address("203.0.113.7"));
+    assert_eq!(open(ConnectionKind::Client, "203.0.113.7", &mut strangers), 1);
+    let others: usize =
+        (8..50).map(|host| open(ConnectionKind::Client, &alloc::format!("203.0.113.{host}"), &mut strangers)).sum();
+    assert_eq!(others, 15, "the network has {NETWORK_SHARE} times as many");
+    assert_eq!(open(ConnectionKind::Client, "203.0.114.7", &mut strangers), 5);
+}
+
+#[test]
+fn a_share_is_an_addresses_own_or_its_part_of_the_network() {
+    let mut strangers = Strangers::new(StrangerLimits { client_connections: 1_000, ..FEW }, [7; 16]);
+    let now = Instant::START;
+    let open = |text: &str, count, strangers: &mut Strangers| {
+        assert!((0..count).all(|_| strangers.arrives(ConnectionKind::Client, address(text), now)));
+    };
+    assert_eq!(strangers.share_max(), 0);
+    assert_eq!(strangers.share_of(address("203.0.113.7")), 0, "nothing is known of it");
+    open("203.0.113.7", 100, &mut strangers);
+    open("203.0.113.8", 1, &mut strangers);
+    open("192.0.2.1", 2, &mut strangers);
+    assert_eq!(strangers.share_max(), 100);
+    assert_eq!(strangers.share_of(address("203.0.113.7")), 100);
+    assert_eq!(strangers.share_of(address("203.0.113.8")), 101 / NETWORK_SHARE as u32, "its neighbour is heavy");
+    assert_eq!(strangers.share_of(address("192.0.2.1")), 2);
+    (0..100).for_each(|host| open(&alloc::format!("198.51.100.{host}"), 8, &mut strangers));
+    assert_eq!(strangers.share_max(), 800 / NETWORK_SHARE as u32, "a network of many hosts with few each");
+    assert_eq!(strangers.share_of(address("198.51.100.3")), strangers.share_max());
 }
 
 #[test]
@@ -217,16 +258,19 @@ fn who_has_guessed_often_may_guess_seldom() {
 fn a_crowd_of_strangers_takes_no_more_than_the_table_and_whoever_has_connections_is_displaced_last() {
     let mut strangers = Strangers::new(StrangerLimits { arrivals: 1_000, ..FEW }, [7; 16]);
     let (here, now) = (address("203.0.113.7"), Instant::START);
-    assert!((0..3).all(|_| strangers.arrives(here, now)));
+    assert!((0..3).all(|_| strangers.arrives(ConnectionKind::Mail, here, now)));
     for number in 0..100_000_u32 {
         let [_, a, b, c] = number.to_be_bytes();
         assert!(strangers.may(Deed::Message, IpAddr::from([100 + a, b, c, 1]), now));
     }
-    assert!(!strangers.arrives(here, now));
+    assert!(!strangers.arrives(ConnectionKind::Mail, here, now));
     for _ in 0..9 {
-        strangers.leaves(here);
+        strangers.leaves(ConnectionKind::Mail, here);
     }
-    assert!((0..3).all(|_| strangers.arrives(here, now)) && !strangers.arrives(here, now));
+    assert!(
+        (0..3).all(|_| strangers.arrives(ConnectionKind::Mail, here, now))
+            && !strangers.arrives(ConnectionKind::Mail, here, now)
+    );
 }
 
 const MINUTE: Micros = Micros::from_secs(60);

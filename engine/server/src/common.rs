@@ -192,6 +192,8 @@ pub(crate) struct Common {
     pub(crate) orphans: Vec<Orphan>,
     /// Connections above which callers are sent away.
     pub(crate) crowd: usize,
+    /// Connections above which addresses that have very many lose some.
+    pub(crate) tight: usize,
     /// The connection of the session that acts, once it was reset by us.
     pub(crate) broken: Option<ConnectionId>,
 }
@@ -285,6 +287,11 @@ impl Common {
     /// Whether there are so many connections that a new caller is sent away.
     pub(crate) fn is_crowded(&self) -> bool {
         self.net.connection_count() > self.crowd
+    }
+
+    /// Whether addresses that have very many connections have to lose some, so that a new caller need not be sent away.
+    pub(crate) fn is_tight(&self) -> bool {
+        self.net.connection_count() > self.tight
     }
 
     pub(crate) fn recipient(&self, path: &ForwardPath<'_>) -> Result<AccountId, RecipientRefusal> {

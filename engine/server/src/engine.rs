@@ -26,6 +26,7 @@ use crate::cores::Lane;
 use crate::expiry::Expiry;
 use crate::life::{Ending, Life};
 use crate::making::Making;
+use crate::pressure::Crowding;
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::Session;
 use crate::signing::Waiting;
@@ -85,6 +86,8 @@ pub struct Engine {
     pub(crate) events: Events,
     /// The slot of the session that was looked at last: while anything runs short.
     pub(crate) hand: usize,
+    /// Of which addresses there are too many connections, while connections run short.
+    pub(crate) crowding: Crowding,
     /// Whether anything ran short at the end of the last turn.
     pub(crate) runs_short: bool,
     /// A phase of this turn left something undone.
@@ -120,6 +123,7 @@ impl Engine {
             scratch: Box::new([0; SCRATCH_BYTES]),
             events: Events::new(),
             hand: 0,
+            crowding: Crowding::default(),
             runs_short: false,
             unfinished: false,
             is_untold: false,

@@ -148,6 +148,14 @@ impl Conversation {
         }
     }
 
+    /// Whether no request is under way.
+    pub(crate) fn is_between_requests(&self) -> bool {
+        match &self.session {
+            Session::One(session) => session.is_between_requests(),
+            Session::Two(session) => session.is_between_requests(),
+        }
+    }
+
     /// Lets the session act.
     pub(crate) fn with<R>(
         &mut self,

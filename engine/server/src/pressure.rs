@@ -5,6 +5,9 @@
 //! around the sessions, marks how far each has come, and ends those that it finds where they were a while ago. It
 //! costs nothing before it is needed, and a session that waits for us is never touched; but for one whose letter is for accounts of
 //! several cores: it holds buffers of one while it waits for another's, and two such could wait for each other for ever.
+//!
+//! Connections are shared by addresses and networks ([`Crowding`]). Before a new client has to be sent away, those that
+//! have the most lose their idle ones, at once and whatever they say: commands that lead to nothing keep no connection.
 
 use machine::{Instant, Micros};
 use sometimes::sometimes;
@@ -19,6 +22,8 @@ const PATIENCE: Micros = Micros::from_secs(10);
 const PATIENCE_IN_NEED: Micros = Micros::from_secs(1);
 /// Sessions that are looked at in one turn.
 const LOOKS_PER_TURN: usize = 256;
+/// The share of all connections that an address may always have, idle or not.
+const SHARE_FAIR: u32 = 8;
 /// The time between two turns that look, if nothing else brings one.
 const LOOK_INTERVAL: Micros = Micros::from_millis(100);
 
@@ -27,6 +32,33 @@ const LOOK_INTERVAL: Micros = Micros::from_millis(100);
 pub(crate) struct Mark {
     bytes_moved: u32,
     since_ms: u32,
+}
+
+/// Which addresses have the largest shares of all connections, as far as it was looked at lately.
+#[derive(Default)]
+pub(crate) struct Crowding {
+    looked_at: Option<Instant>,
+    share_max: u32,
+    /// When one of them lost a connection last.
+    thinned_at: Option<Instant>,
+}
+
+impl Crowding {
+    /// While connections run short: the share beyond which an address loses idle ones, half of the largest there is.
+    fn share(&mut self, common: &Common) -> Option<u32> {
+        if !common.is_tight() {
+            return None;
+        }
+        if self.looked_at.is_none_or(|at| common.now >= at + LOOK_INTERVAL) {
+            (self.looked_at, self.share_max) = (Some(common.now), common.strangers.share_max());
+        }
+        Some((self.share_max / 2).max(SHARE_FAIR))
+    }
+
+    /// Whether those with the largest shares make room, so that others need not.
+    fn makes_room(&self, now: Instant) -> bool {
+        self.thinned_at.is_some_and(|at| now < at + PATIENCE)
+    }
 }
 
 /// What there is not enough of.
@@ -52,11 +84,22 @@ impl Engine {
         if !self.runs_short {
             return;
         }
+        let share = self.crowding.share(&self.common);
         for _ in 0..LOOKS_PER_TURN.min(self.sessions.len()) {
             self.hand = (self.hand + 1) % self.sessions.len();
             let Some(session) = self.sessions.get_mut(self.hand).and_then(Option::as_mut) else { continue };
+            if share.is_some_and(|share| session.is_one_of_too_many(share, &mut self.common)) {
+                sometimes!(CrowdThinned);
+                self.crowding.thinned_at = Some(self.common.now);
+                let frame = session.caller.connection.0;
+                self.tell(frame, |session, common| session.has_to_go(Shortage::Connections, common));
+                continue;
+            }
             let Some(shortage) = Shortage::made_worse_by(session, &self.common) else { continue };
-            if session.stands_still(shortage.patience(), &self.common) {
+            if shortage == Shortage::Connections && self.crowding.makes_room(self.common.now) {
+                continue;
+            }
+            if session.stands_still(shortage, &self.common) {
                 let frame = session.caller.connection.0;
                 self.tell(frame, |session, common| session.has_to_go(shortage, common));
             }
@@ -65,7 +108,7 @@ impl Engine {
 
     /// Whether anything runs short.
     pub(crate) fn is_short(&self) -> bool {
-        Shortage::is_any(&self.common)
+        Shortage::is_any(&self.common) || self.common.is_tight()
     }
 
     /// When to look at sessions again, if nothing else brings a turn before.
@@ -127,18 +170,22 @@ impl Shortage {
 }
 
 impl Session {
-    /// Whether nothing has moved since it was marked, and that is as long ago as `patience`. Marks it otherwise.
-    fn stands_still(&mut self, patience: Micros, common: &Common) -> bool {
+    /// Whether nothing has moved since it was marked, and that is as long ago as the patience in this shortage. Marks it
+    /// otherwise. Where connections run short, nothing moves in an idle one, whatever its client says.
+    fn stands_still(&mut self, shortage: Shortage, common: &Common) -> bool {
         let waits_for_us = matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn) && !self.holds_and_waits(common);
         if waits_for_us || self.is_to_be_greeted() {
             self.mark = None;
             return false;
         }
-        let bytes_moved = common.net.bytes_moved(self.caller.connection);
+        let bytes_moved = match shortage {
+            Shortage::Connections if self.is_idle(common) => 0,
+            _ => common.net.bytes_moved(self.caller.connection),
+        };
         let now_ms = (common.now.0 / 1000) as u32;
         match self.mark {
             Some(mark) if mark.bytes_moved == bytes_moved => {
-                u64::from(now_ms.wrapping_sub(mark.since_ms)) >= patience.as_millis()
+                u64::from(now_ms.wrapping_sub(mark.since_ms)) >= shortage.patience().as_millis()
             }
             _ => {
                 self.mark = Some(Mark { bytes_moved, since_ms: now_ms });

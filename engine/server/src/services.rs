@@ -26,6 +26,14 @@ impl Protocol {
         }
     }
 
+    /// What a caller is told whose address has too many connections.
+    pub(crate) fn too_many(self) -> &'static [u8] {
+        match self {
+            Protocol::Smtp | Protocol::Submission => smtp::TOO_MANY_CONNECTIONS,
+            Protocol::Pop3 | Protocol::Http | Protocol::Http2 => self.busy(),
+        }
+    }
+
     /// The protocol that is spoken where this one is the service's, when the client has chosen among those that TLS offered.
     pub(crate) fn chosen(self, choice: Option<&[u8]>) -> Protocol {
         match (self, choice) {

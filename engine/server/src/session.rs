@@ -12,6 +12,7 @@ mod telling;
 use core::net::IpAddr;
 
 use machine::Micros;
+use mail::ConnectionKind;
 use net::{ConnectionId, Service};
 use sometimes::{buggify, sometimes};
 use store::{AccountId, Outcome};
@@ -42,6 +43,9 @@ const _: () = assert!(
 
 /// How long a client may wait for room for its greeting: clients wait for 5 minutes (RFC 5321 section 4.5.3.2.1).
 pub(crate) const GREETING_PATIENCE: Micros = Micros::from_secs(120);
+
+/// How long a client that was sent away may take to hear so.
+const REFUSAL_LINGER: Micros = Micros::from_secs(10);
 
 /// One connection's session.
 pub(crate) struct Session {
@@ -93,11 +97,27 @@ enum PeerHalf {
     Closed,
 }
 
-/// Whether the connection counts among those of its address.
+/// Whether the connection counts among those of its address and network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Guest {
-    OfTheHouse,
-    Counted,
+    /// The configuration exempts the client's address.
+    Exempt,
+    Counted(ConnectionKind),
+    /// There are too many of them: this one is sent away.
+    Refused,
+}
+
+impl Guest {
+    fn arrives(caller: Caller, common: &mut Common) -> Guest {
+        if common.access.is_unthrottled(caller.address) {
+            return Guest::Exempt;
+        }
+        let kind = if common.is_judged(caller) { ConnectionKind::Mail } else { ConnectionKind::Client };
+        match common.strangers.arrives(kind, caller.address, common.now) {
+            true => Guest::Counted(kind),
+            false => Guest::Refused,
+        }
+    }
 }
 
 /// What a session waits for.
@@ -132,12 +152,13 @@ impl Talk {
 impl Session {
     /// A client has connected: it is greeted, or sent away, as soon as there is room for either.
     fn begin(service: &ServiceEntry, caller: Caller, common: &mut Common) -> Session {
+        let guest = Guest::arrives(caller, common);
         if caller.channel == Channel::Tls {
-            return Session::begin_with_handshake(caller, common);
+            return Session::begin_with_handshake(caller, guest, common);
         }
-        let delay = common.greeting_delay(caller);
+        let delay = common.greeting_delay(caller).filter(|_| guest != Guest::Refused);
         let talk = if delay.is_some() { Talk::Silence } else { Talk::ToBeGreeted(service.protocol) };
-        let mut session = Session { caller, talk, peer_half: PeerHalf::Open, guest: Guest::OfTheHouse, mark: None };
+        let mut session = Session { caller, talk, peer_half: PeerHalf::Open, guest, mark: None };
         session.greet(common);
         if session.is_to_be_greeted() || delay.is_some() {
             common.set_deadline(caller.connection, delay.or(Some(GREETING_PATIENCE)));
@@ -145,21 +166,15 @@ impl Session {
         session
     }
 
-    /// A client has connected to a service that speaks TLS from the start. When the house is full, it hears so before a handshake is spent on it.
-    fn begin_with_handshake(caller: Caller, common: &mut Common) -> Session {
-        if common.is_crowded() {
+    /// A client has connected to a service that speaks TLS from the start. When there is no place for it, it hears so before a handshake is spent on it.
+    fn begin_with_handshake(caller: Caller, guest: Guest, common: &mut Common) -> Session {
+        if guest == Guest::Refused || common.is_crowded() {
             common.secure.outcomes.turned_away += 1;
             common.break_off(caller.connection);
         } else {
             common.set_deadline(caller.connection, Some(HANDSHAKE_PATIENCE));
         }
-        Session {
-            caller,
-            talk: Talk::Handshake(Handshake::new()),
-            peer_half: PeerHalf::Open,
-            guest: Guest::OfTheHouse,
-            mark: None,
-        }
+        Session { caller, talk: Talk::Handshake(Handshake::new()), peer_half: PeerHalf::Open, guest, mark: None }
     }
 
     /// Greets a client that was not greeted yet, or sends it away, if there is room for either.
@@ -173,15 +188,9 @@ impl Session {
         self.talk = match protocol {
             _ if common.is_crowded() || buggify!(HouseFull) => {
                 sometimes!(CallerSentAway);
-                common.say(caller, protocol.busy());
-                common.close(caller);
-                Talk::Over
+                self.send_away(protocol.busy(), common)
             }
-            Protocol::Smtp if !self.may_visit(common) => {
-                common.say(caller, smtp::TOO_MANY_CONNECTIONS);
-                common.close(caller);
-                Talk::Over
-            }
+            _ if self.guest == Guest::Refused => self.send_away(protocol.too_many(), common),
             Protocol::Smtp | Protocol::Submission => Talk::Smtp(smtp_service::Conversation::begin(caller, common)),
             Protocol::Pop3 => Talk::Pop3(pop3_service::Conversation::begin(caller, common)),
             Protocol::Http => Talk::Http(http_service::Conversation::begin(caller, common)),
@@ -189,21 +198,19 @@ impl Session {
         };
     }
 
+    /// Tells the client that there is no place for it.
+    fn send_away(&self, reply: &[u8], common: &mut Common) -> Talk {
+        common.say(self.caller, reply);
+        common.close(self.caller);
+        common.set_deadline(self.caller.connection, Some(REFUSAL_LINGER));
+        Talk::Over
+    }
+
     /// A stranger did not wait for his greeting, as programs do not that have much to send and listen to nobody (RFC 5321 section 3.1).
     fn has_spoken_first(&mut self, common: &mut Common) {
         common.say(self.caller, smtp::SPOKE_FIRST);
         common.close(self.caller);
         self.talk = Talk::Over;
-    }
-
-    /// Whether its address has not too many connections. It is counted from then on, if it is a stranger's.
-    fn may_visit(&mut self, common: &mut Common) -> bool {
-        if !common.is_judged(self.caller) {
-            return true;
-        }
-        let may = common.strangers.arrives(self.caller.address, common.now);
-        self.guest = if may { Guest::Counted } else { Guest::OfTheHouse };
-        may
     }
 
     /// Whether it waits for us to greet it.
@@ -250,6 +257,28 @@ impl Session {
             Talk::Pop3(talk) => talk.is_logged_in(),
             Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => false,
         }
+    }
+
+    /// Whether its client has begun nothing and is owed nothing. Commands that lead to nothing, such as NOOP, do not
+    /// make it busy.
+    pub(crate) fn is_idle(&self, common: &Common) -> bool {
+        match (self.waits_for(), &self.talk) {
+            (WaitsFor::Nothing, _) => common.net.unacknowledged(self.caller.connection) == 0,
+            (WaitsFor::Bytes, Talk::Http(talk)) => talk.is_between_requests(),
+            (WaitsFor::Bytes, _) => !self.is_logged_in() && !self.has_transaction(),
+            _ => false,
+        }
+    }
+
+    /// Whether it is one of more connections than its address may have while connections run short: it was refused, or
+    /// its address or network has a share of all that is larger than `share`.
+    pub(crate) fn is_one_of_too_many(&self, share: u32, common: &mut Common) -> bool {
+        self.is_idle(common)
+            && match self.guest {
+                Guest::Exempt => false,
+                Guest::Refused => true,
+                Guest::Counted(_) => common.strangers.share_of(self.caller.address) > share,
+            }
     }
 
     /// Bytes of what is spoken have arrived, as the client said them. Answers how many the session took.
@@ -449,8 +478,8 @@ impl Session {
             Talk::Smtp(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
         common.deadlines.cancel(self.caller.connection.0);
-        if self.guest == Guest::Counted {
-            common.strangers.leaves(self.caller.address);
+        if let Guest::Counted(kind) = self.guest {
+            common.strangers.leaves(kind, self.caller.address);
         }
     }
 }

@@ -94,6 +94,7 @@ impl Engine {
             console: Vec::new(),
             orphans: Vec::new(),
             crowd: sizes.connections - sizes.connections / 16,
+            tight: sizes.connections - sizes.connections / 8,
             broken: None,
             access: configuration.access.clone(),
         };

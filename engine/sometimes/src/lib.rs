@@ -54,6 +54,8 @@ names! {
     SessionSentAway,
     /// A caller finds the house full.
     CallerSentAway,
+    /// An address that has very many connections loses one, while connections run short.
+    CrowdThinned,
     /// There is no room for a greeting: it waits.
     GreetingPutOff,
     /// A segment goes round the cores, since nobody knows it where it came.

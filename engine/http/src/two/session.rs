@@ -151,6 +151,11 @@ impl Session {
         self.waits_for
     }
 
+    /// Whether no request is under way.
+    pub fn is_between_requests(&self) -> bool {
+        self.streams.is_empty()
+    }
+
     /// Bytes have arrived, or there may be room now. Returns how many bytes were taken; the rest is to be offered again, with what follows it. The rest
     /// is never more than [`crate::HEAD_BYTES_MAX`] bytes, unless the session waits for room or for us.
     #[inline(never)]

@@ -63,6 +63,7 @@ pub(super) fn abuse(section: &Section<'_, '_>) -> Result<Abuse, ConfigurationErr
         "greeting_delay",
         "greylist",
         "connections",
+        "client_connections",
         "connections_a_minute",
         "messages_a_minute",
         "recipients_a_minute",
@@ -104,6 +105,7 @@ fn limits(section: &Section<'_, '_>) -> Result<StrangerLimits, ConfigurationErro
     let usual = StrangerLimits::default();
     Ok(StrangerLimits {
         connections: count("connections", usual.connections)?,
+        client_connections: count("client_connections", usual.client_connections)?,
         arrivals: count("connections_a_minute", usual.arrivals)?,
         messages: count("messages_a_minute", usual.messages)?,
         recipients: count("recipients_a_minute", usual.recipients)?,

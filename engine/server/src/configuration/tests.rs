@@ -529,8 +529,15 @@ fn how_much_strangers_may_do_are_numbers() {
     let limits = |line: &str| Configuration::parse(&with_abuse(line)).unwrap().abuse.limits;
     let usual = StrangerLimits::default();
     assert_eq!(limits(""), usual);
-    let all = "connections = 1\nconnections_a_minute = 2\nmessages_a_minute = 3\nrecipients_a_minute = 4_000\nunknown_recipients_an_hour = 0x5";
-    let said = StrangerLimits { connections: 1, arrivals: 2, messages: 3, recipients: 4_000, guesses: 5 };
+    let all = "connections = 1\nclient_connections = 6\nconnections_a_minute = 2\nmessages_a_minute = 3\nrecipients_a_minute = 4_000\nunknown_recipients_an_hour = 0x5";
+    let said = StrangerLimits {
+        connections: 1,
+        client_connections: 6,
+        arrivals: 2,
+        messages: 3,
+        recipients: 4_000,
+        guesses: 5,
+    };
     assert_eq!(limits(all), said);
     refused(&with_abuse("connections = 0"), 4, "0 is out of range", "a number from 1 to 65535");
     refused(&with_abuse("connections = -1"), 4, "-1 is out of range", "a number from 1 to 65535");

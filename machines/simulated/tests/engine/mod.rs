@@ -7,6 +7,7 @@ mod certificates;
 mod chains;
 mod conversations;
 mod cores;
+mod crowding;
 mod crowds;
 mod disk_trouble;
 mod downloads;

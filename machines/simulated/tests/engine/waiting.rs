@@ -4,7 +4,7 @@
 
 use crate::CORES;
 
-use super::room::{Room, Talk};
+use super::room::{CONFIGURATION, Room, Talk};
 use machine::Micros;
 use server::{InUse, Sizes};
 use simulated::{Cable, MemoryDisk};
@@ -13,8 +13,12 @@ use simulated::{Cable, MemoryDisk};
 const SMALL: Sizes =
     Sizes { connections: 64, transactions: 4, blocks: 64, buffer_bytes: 1 << 20, index_bytes: 4 << 20 };
 
+/// A room in which no address counts as having too many connections (`crowding.rs` is about those that do).
 fn small_room(seed: u64) -> Room {
-    Room::with_sizes(seed, MemoryDisk::blank(16 << 20), SMALL)
+    let configuration = format!("{CONFIGURATION}unthrottled_from = [\"10.0.0.0/24\"]\n");
+    let mut room = Room::configured(seed, MemoryDisk::blank(16 << 20), SMALL, &configuration);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    room
 }
 
 /// A host whose connections take this many bytes before somebody reads them.
