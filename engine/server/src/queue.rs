@@ -15,6 +15,7 @@
 //! | `forwarding` | what comes for an account whose mail is sent on |
 //! | `sealing` | what is said of that to who gets it |
 //! | `reports` | that somebody does not get it, or that he has it |
+//! | `unreadable` | an entry with a head that cannot be read: who is told |
 //! | `road` | to which hosts it goes |
 //! | `demand` | what the hosts' domains demand of who brings mail there |
 //! | `policies` | what these domains say of their hosts, and how that is fetched |
@@ -56,6 +57,7 @@ mod smarthosts;
 mod sorting;
 mod standing;
 mod tallying;
+mod unreadable;
 mod waiting;
 
 #[cfg(test)]
@@ -81,7 +83,6 @@ use crate::names::{Known, QuestionNumber};
 use courier::{Courier, Hands, Way};
 use orders::Orders;
 use policies::Policies;
-use reports::Why;
 use standing::{DomainMark, Standings, State};
 use waiting::Turns;
 
@@ -309,10 +310,12 @@ impl Queue {
     fn put_back(&mut self, courier: Courier, next: Option<Instant>) {
         let (place, has_set_out, waits) = (courier.place(), courier.has_set_out, courier.waits_behind.is_some());
         let why = courier.later.last().map(|(_, why)| why).filter(|_| has_set_out);
-        let why = if courier.is_damaged { Some(&Why::Damaged) } else { why };
+        let is_unread = courier.is_damaged || courier.notice.is_some();
+        let why = if is_unread { Some(courier.why_unreadable()) } else { why.cloned() };
         if let Some(why) = why {
             self.standings.said(place, why.words());
         }
+        let is_left = courier.is_left_unreadable();
         match (next, courier.waits_behind) {
             (None, _) => self.standings.gone(place),
             (Some(_), Some(destination)) => {
@@ -321,6 +324,7 @@ impl Queue {
                 // Those behind whom it is to wait may have left meanwhile.
                 self.let_try_where_nobody_is(&destination);
             }
+            (Some(_), None) if is_left => self.standings.set(place, State::Unreadable),
             (Some(at), None) => self.standings.set(place, State::Waits(at)),
         }
         if !has_set_out && !waits {

@@ -174,6 +174,8 @@ pub enum QueueState {
     UnderWay,
     /// It does not leave until it is released.
     Held,
+    /// It cannot leave: nothing says for which recipients it is.
+    Unreadable,
 }
 
 /// An entry, in the words of the page.

@@ -10,6 +10,9 @@ use crate::common::{Common, Point};
 use super::courier::{Courier, Deed, Hands, Stage, bits};
 use super::entry::{self, RECIPIENTS};
 
+/// What an origin says of a notice: more than of all else.
+const NOTICE: u128 = 2 + RECIPIENTS as u128 + u16::BITS as u128;
+
 /// Bits of a message's number; above them an origin says what a report is of.
 const GUID_BITS: u32 = 48;
 
@@ -23,6 +26,7 @@ impl Courier {
             Deed::Report(bit) | Deed::Arrival(bit) => 1 + u128::from(bit),
             Deed::Delay => 1 + RECIPIENTS as u128,
             Deed::SentOn(bit) => 2 + RECIPIENTS as u128 + u128::from(bit),
+            Deed::Notice => NOTICE,
         };
         Ok(Origin::of(self.place.0, Guid(guid ^ number << GUID_BITS)))
     }
@@ -51,9 +55,14 @@ impl Courier {
         }
         deeds.extend(bits((new >> RECIPIENTS) as u16 & told).map(|bit| (self.place.0, Deed::Report(bit))));
         deeds.extend((new >> (2 * RECIPIENTS) != 0).then_some((self.place.0, Deed::Delay)));
-        let noted = deeds.into_iter().filter_map(|(account, deed)| Some((account, self.origin(deed, hands).ok()?)));
-        self.arrivals = noted.filter(|(account, origin)| store.may_have_arrived(*account, *origin)).collect();
+        self.arrivals = deeds.into_iter().filter_map(|(account, deed)| self.noted(deed, account, hands)).collect();
         !self.arrivals.is_empty()
+    }
+
+    /// By what it is noted that an account has this, if it may be.
+    pub(super) fn noted(&self, deed: Deed, account: AccountId, hands: &Hands<'_>) -> Option<(AccountId, Origin)> {
+        let origin = self.origin(deed, hands).ok()?;
+        hands.common.store.may_have_arrived(account, origin).then_some((account, origin))
     }
 
     /// Begins a letter to somebody here, or a report.
@@ -65,7 +74,7 @@ impl Courier {
         let (recipient, above) = match deed {
             Deed::Letter(_, account) => (self.entrance(account, hands), self.return_path()),
             Deed::SentOn(bit) => self.sent_on(bit, hands)?,
-            Deed::Report(_) | Deed::Arrival(_) | Deed::Delay => match self.sent_by_another(hands) {
+            Deed::Report(_) | Deed::Arrival(_) | Deed::Delay | Deed::Notice => match self.sent_by_another(hands) {
                 Some(sender) => self.reported_to(&sender)?,
                 None => (Recipient::inbox(self.place.0), b"Return-Path: <>\r\n".to_vec()),
             },
@@ -78,6 +87,7 @@ impl Courier {
             Deed::Report(bit) => self.report(bit, hands)?,
             Deed::Arrival(bit) => (self.arrival_report(bit, hands)?, None),
             Deed::Delay => (self.delay_report(hands)?, None),
+            Deed::Notice => (self.notice_text(hands)?, None),
         };
         let signatures = if behind.is_some() { &self.signatures[..] } else { &[] };
         (self.rest, self.behind) = ([&above, &report, signatures].concat(), behind);
@@ -104,7 +114,7 @@ impl Courier {
         match deed {
             Deed::Report(bit) => !self.is_told(bit, Kind::Failed),
             Deed::Arrival(bit) => !self.is_told(bit, Kind::Delivered),
-            Deed::Letter(..) | Deed::SentOn(_) | Deed::Delay => false,
+            Deed::Letter(..) | Deed::SentOn(_) | Deed::Delay | Deed::Notice => false,
         }
     }
 
@@ -143,7 +153,8 @@ impl Courier {
                 self.taken.retain(|(taken, _)| *taken != bit);
                 self.to_mark |= self.tally().marks_of_told(bit);
             }
-            Deed::Delay => self.is_delay_to_mark = true,
+            Deed::Delay => self.flags_to_mark = entry::DELAY_TOLD,
+            Deed::Notice => self.flags_to_mark = entry::NOTICED,
         }
         self.stage = Stage::Sorted;
     }

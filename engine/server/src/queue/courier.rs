@@ -14,7 +14,7 @@
 //! - A mark is asked for until the store has room for it, and a store that takes none any more lets nobody set out: what cannot be marked would be sent again and again.
 //! - Who is elsewhere gets it twice in one case: his host has said that it has it, and the power fails before the mark is durable. SMTP has no way to ask (RFC 5321 section 4.5.3.2.6, RFC 1047).
 //! - Of a letter no more is in memory than a part as the store reads it, what waits to be sent, and its header while it is sealed.
-//! - A letter of which a part cannot be read is tried as long as one that no host takes, and then reported with its header alone. Of one whose envelope cannot be read nobody can be told: it stays.
+//! - A letter of which a part cannot be read is tried as long as one that no host takes, and then reported with its header alone. One with an envelope that cannot be read stays, and its account is told (`unreadable`).
 //! - A letter without a reverse path is never reported.
 
 use alloc::boxed::Box;
@@ -25,8 +25,9 @@ use alloc::vec::Vec;
 use dns::Name;
 use machine::{Instant, Micros};
 use relay::destinations::Ended;
+use relay::schedule::Next;
 use relay::{Envelope, Reply};
-use store::{AccountId, Beginning, MessageInfo, OUTBOX, Origin, Outcome, Refusal};
+use store::{AccountId, Beginning, Flags, MessageInfo, OUTBOX, Origin, Outcome, Refusal};
 use tasks::{Continuation, FrameId};
 
 use crate::archive::LetterId;
@@ -40,6 +41,7 @@ use super::reports::Why;
 use super::road::Road;
 use super::sealing::Seal;
 use super::secrecy::Line;
+use super::unreadable::Notice;
 
 /// When an entry is looked at again of which the store has refused something.
 pub(super) const AGAIN: Micros = Micros::from_secs(60);
@@ -67,9 +69,9 @@ pub(super) struct Courier {
     pub(super) entry: Option<Entry>,
     /// Those who are not tried any more in this round.
     pub(super) put_off: u16,
-    /// The marks of those who are done with, and of those of whom it was told, which are not durable yet; and whether the same is so of that it was told that it takes long.
+    /// The marks of those who are done with, and of those of whom it was told, which are not durable yet; and the flags that say what else was told.
     pub(super) to_mark: u16,
-    pub(super) is_delay_to_mark: bool,
+    pub(super) flags_to_mark: Flags,
     /// Why those who are not tried any more in this round did not get it.
     pub(super) later: Vec<(u8, Why)>,
     /// That it takes long cannot be told in this round.
@@ -78,6 +80,8 @@ pub(super) struct Courier {
     pub(super) has_no_room: bool,
     /// A part of it could not be read in this round.
     pub(super) is_damaged: bool,
+    /// Its head cannot be read, and its account is told.
+    pub(super) notice: Option<Notice>,
     /// Those of whom it is to be reported that they do not get it.
     pub(super) failed: VecDeque<(u8, Why)>,
     /// Who else has it of whom that is to be reported, as far as is known since the core began to serve.
@@ -152,6 +156,8 @@ pub(super) enum Deed {
     Arrival(u8),
     /// That it takes long, for all who have not got it.
     Delay,
+    /// That it cannot be read.
+    Notice,
 }
 
 /// What comes next.
@@ -217,11 +223,12 @@ impl Courier {
             entry: None,
             put_off: 0,
             to_mark: 0,
-            is_delay_to_mark: false,
+            flags_to_mark: Flags::default(),
             later: Vec::new(),
             is_delay_put_off: false,
             has_no_room: false,
             is_damaged: false,
+            notice: None,
             failed: VecDeque::new(),
             taken: Vec::new(),
             arrivals: Vec::new(),
@@ -293,7 +300,7 @@ impl Courier {
                     self.stage = Stage::Sorted;
                 }
                 _ => {
-                    (self.to_mark, self.is_delay_to_mark) = (0, false);
+                    (self.to_mark, self.flags_to_mark) = (0, Flags::default());
                     self.stage = Stage::Sorted;
                 }
             },
@@ -388,6 +395,7 @@ impl Courier {
             (_, Refusal::NoSuchMessage) => self.stage = Stage::Over(None),
             (Stage::Hashed, Refusal::Damaged) => self.leave_unsealed(),
             (Stage::Opened, Refusal::Damaged) if self.has_head(hands) => self.look_at_beginning(true, hands),
+            (Stage::Opened, Refusal::Damaged) if self.next_attempt(hands) == Next::GiveUp => self.is_unreadable(hands),
             (_, Refusal::Damaged) => self.stage = Stage::Over(Some(self.after_damage(hands))),
             _ => self.stage = Stage::Over(Some(hands.common.now + AGAIN)),
         }
@@ -407,6 +415,7 @@ impl Courier {
                 self.failed.retain(|(failed, _)| *failed != bit);
             }
             Deed::Delay => self.is_delay_put_off = true,
+            Deed::Notice => self.notice = Some(Notice::PutOff),
         }
         self.stage = Stage::Sorted;
     }
@@ -423,7 +432,7 @@ impl Courier {
     }
 
     /// When it is looked at again of which nobody knows whom it is for. A disk may get over that, and mostly it does not.
-    fn after_damage(&self, hands: &mut Hands<'_>) -> Instant {
+    pub(super) fn after_damage(&self, hands: &mut Hands<'_>) -> Instant {
         let Common { queue, now, .. } = &mut *hands.common;
         queue.standings.tried(self.place);
         let tries = queue.standings.of(self.place).map_or(0, |standing| standing.tries);

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `SEEN` | always: nobody has to look at it |
 //! | `HELD` | who sent it was told that it takes long |
+//! | `FLAGGED` | its head cannot be read, and the account was told (`unreadable`) |
 //! | `DRAFT` | it came for the account, which wants its mail elsewhere, and is in no envelope yet (`forwarding`) |
 //! | `LEAVING` | it is to leave. What a rebuild has found has no flags, and so does not leave a second time |
 //! | `LEFT` | an administrator has taken it out: with `LEAVING` he holds it, without it nobody gets it any more, and who sent it is told |
@@ -37,6 +38,7 @@ pub(crate) const ENVELOPE_BYTES_MAX: usize = 20 * 1024;
 
 const FIRST_SHIFT: u32 = RECIPIENTS as u32;
 pub(super) const DELAY_TOLD: Flags = Flags::HELD;
+pub(super) const NOTICED: Flags = Flags::FLAGGED;
 const ARRIVING: Flags = Flags::DRAFT;
 pub(super) const HELD: Flags = Flags::LEFT;
 

@@ -7,8 +7,8 @@
 //! - A head is the same wherever the store cuts what it gives: it is parsed from the front until all of it is there.
 //! - A reader gathers [`BYTES_MAX`] octets of an entry at most, and one part.
 
-use relay::envelope::{self, Unreadable};
 use relay::Envelope;
+use relay::envelope::{self, Unreadable};
 use store::Head;
 
 /// A head is no longer than this.

@@ -133,11 +133,7 @@ impl Courier {
         let EntryHead { signatures, envelope, message_at } = match head::read(beginning, is_all) {
             Ok(head) => head,
             Err(Unreadable::Partial) => return,
-            Err(Unreadable::Malformed) => {
-                // Whatever this is, it did not come from here.
-                self.stage = Stage::Over(None);
-                return;
-            }
+            Err(Unreadable::Malformed) => return self.is_unreadable(hands),
         };
         let message = beginning.get(message_at..).unwrap_or_default();
         if !is_all && !has_shown_header(message) {

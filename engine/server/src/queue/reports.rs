@@ -61,6 +61,8 @@ pub(super) enum Why {
     GivenBack,
     /// A part of it cannot be read.
     Damaged,
+    /// Its head says nothing.
+    Unreadable,
 }
 
 impl Why {
@@ -74,7 +76,7 @@ impl Why {
             Why::Circle => Enhanced { class, subject: 4, detail: 6 },
             Why::Busy => Enhanced { class, subject: 4, detail: 5 },
             Why::GivenBack => Enhanced { class, subject: 7, detail: 1 },
-            Why::Damaged => Enhanced { class, subject: 3, detail: 0 },
+            Why::Damaged | Why::Unreadable => Enhanced { class, subject: 3, detail: 0 },
         }
     }
 
@@ -101,6 +103,7 @@ impl Why {
             Why::Busy => "this server has had too much to do".to_string(),
             Why::GivenBack => "an administrator of this server has taken it out of the queue".to_string(),
             Why::Damaged => "a part of it cannot be read from this server's disk any more".to_string(),
+            Why::Unreadable => "its envelope in this server's queue is not valid".to_string(),
         }
     }
 }

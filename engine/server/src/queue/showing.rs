@@ -41,5 +41,6 @@ fn shown(state: State, now: Instant, wall: UnixTime) -> QueueState {
         State::Behind => QueueState::Behind,
         State::UnderWay => QueueState::UnderWay,
         State::Held | State::Ordered => QueueState::Held,
+        State::Unreadable => QueueState::Unreadable,
     }
 }

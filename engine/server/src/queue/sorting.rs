@@ -30,12 +30,16 @@ impl Courier {
             self.stage = Stage::Over(None);
             return Ok(());
         };
+        if let Some(notice) = self.notice {
+            self.sort_unreadable(notice, info, hands);
+            return Ok(());
+        }
         let to_wait = self.released(info).0.saturating_sub(hands.common.wall.0);
         if to_wait > 0 && fate != Fate::GivenBack {
             self.stage = Stage::Over(Some(hands.common.now + Micros(to_wait).min(HOLD_LOOK)));
             return Ok(());
         }
-        if self.to_mark != 0 || self.is_delay_to_mark {
+        if self.to_mark != 0 || self.flags_to_mark != Flags::default() {
             self.stage = Stage::Marked;
             return Ok(());
         }
@@ -112,8 +116,7 @@ impl Courier {
 
     pub(super) fn mark(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
         let ((account, uid), continuation) = (self.place, hands.continuation(Point::Courier));
-        let flags = if self.is_delay_to_mark { entry::DELAY_TOLD } else { Flags::default() };
-        let set = Marks { flags, keywords: self.to_mark };
+        let set = Marks { flags: self.flags_to_mark, keywords: self.to_mark };
         let change = MarkChange { clear: Marks::default(), set };
         hands.common.store.own.store.mark(account, OUTBOX, uid, change, continuation)?;
         self.is_waiting = true;
@@ -179,7 +182,7 @@ impl Courier {
     }
 
     /// When the entry would be tried again.
-    fn next_attempt(&self, hands: &Hands<'_>) -> Next {
+    pub(super) fn next_attempt(&self, hands: &Hands<'_>) -> Next {
         let Ok(info) = self.info(hands) else { return Next::After(AGAIN) };
         schedule::next_attempt(self.age(info, hands), random(info, hands))
     }

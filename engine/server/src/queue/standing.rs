@@ -42,6 +42,8 @@ pub(super) enum State {
     Held,
     /// What an administrator wants done with it is on its way to the disk.
     Ordered,
+    /// Its head cannot be read: it waits for an administrator, or for the machine's next life.
+    Unreadable,
 }
 
 /// How it stands with an entry.
@@ -80,7 +82,7 @@ impl Standings {
         match state {
             State::Waits(at) => self.waiting.insert(at, place),
             State::Held => self.held += 1,
-            State::Behind | State::UnderWay | State::Ordered => {}
+            State::Behind | State::UnderWay | State::Ordered | State::Unreadable => {}
         }
     }
 
@@ -96,7 +98,7 @@ impl Standings {
         match before {
             State::Waits(at) => self.waiting.remove(at, place),
             State::Held => self.held -= 1,
-            State::Behind | State::UnderWay | State::Ordered => {}
+            State::Behind | State::UnderWay | State::Ordered | State::Unreadable => {}
         }
     }
 

@@ -145,6 +145,7 @@ impl QueueRow {
             QueueState::Behind => format!("Waits for others at {domain}"),
             QueueState::UnderWay => "Under way".to_string(),
             QueueState::Held => "Held".to_string(),
+            QueueState::Unreadable => "Cannot be sent".to_string(),
         };
         let recipients = match &all[..] {
             _ if !is_readable => "Somebody whom nobody knows any more".to_string(),

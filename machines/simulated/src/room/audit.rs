@@ -4,9 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use machine::UnixTime;
 use message::Summary;
 use server::Sizes;
-use store::{AccountId, Damage, Flags, INBOX, MailboxId, MessageInfo, Outcome, Refusal, Space, State, Store};
+use store::{
+    AccountId, Damage, Flags, INBOX, MailboxId, MessageInfo, OUTBOX, Outcome, Recipient, Refusal, Space, State, Store,
+};
 use tasks::{Continuation, Entry, FrameId};
 
 use super::leaving::Course;
@@ -42,6 +45,24 @@ pub fn summaries_on(disk: &MemoryDisk, account: &str) -> Vec<Summary> {
 pub fn letters_on(disk: &MemoryDisk, account: &str) -> Vec<(u32, Vec<u8>)> {
     let found = Reading::open(disk, 0).account(account);
     found.into_iter().map(|found| (found.mailbox, found.message)).collect()
+}
+
+/// A copy of `disk` with a message more: an entry in an account's outbox that nobody but a faulty server writes.
+pub fn with_entry(disk: &MemoryDisk, account: &str, octets: &[u8]) -> MemoryDisk {
+    let mut reading = Reading::open(disk, 0);
+    reading.store.summarize_with(message::summarize);
+    let account = reading.store.find(account).expect("there is such an account");
+    let flags = Flags::SEEN.with(Flags::LEAVING);
+    let recipient = Recipient { mailbox: OUTBOX, flags, ..Recipient::inbox(account) };
+    let delivery = reading.store.begin(&[recipient]).expect("there is room for it");
+    let continuation = Continuation { frame: FrameId::new(0, 0), entry: Entry(0) };
+    assert_eq!(reading.store.append(delivery, octets, continuation), Ok(octets.len()));
+    reading.store.commit(delivery, UnixTime::from_seconds(1_234_567_890), continuation).expect("it is complete");
+    while reading.outcomes.is_empty() {
+        reading.step();
+    }
+    assert!(matches!(reading.outcomes.get(&0), Some(Outcome::Delivered)));
+    reading.disk
 }
 
 struct Reading {

@@ -45,7 +45,7 @@ use smoltcp::wire::Ipv4Address;
 use sometimes::sometimes;
 
 use approach::Approach;
-pub use audit::{letters_on, summaries_on};
+pub use audit::{letters_on, summaries_on, with_entry};
 use browser::Browser;
 pub(crate) use chronicle::Chronicle;
 pub use chronicle::{Counts, Trace};

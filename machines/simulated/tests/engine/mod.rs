@@ -45,6 +45,7 @@ mod narrow;
 mod news;
 mod outbound_heads;
 mod passwords;
+mod outbound_unreadable;
 mod proofs;
 mod queue_page;
 mod quotas;

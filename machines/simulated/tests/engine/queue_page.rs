@@ -16,21 +16,21 @@ use super::webmail::{Browser, Page, between};
 
 const QUEUE: &str = "/mail/queue";
 /// Whom a letter is for that cannot be read.
-const UNKNOWN: &str = "Somebody whom nobody knows any more";
+pub(super) const UNKNOWN: &str = "Somebody whom nobody knows any more";
 
 /// Grace sees it; what Ada sends may be another core's.
-fn serving_on(lines: &str, seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust) -> (Room, World) {
+pub(super) fn serving_on(lines: &str, seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust) -> (Room, World) {
     let configuration = of("ada", lines, &of("grace", "admin = true", &configuration()));
     let certificates = vec![trust.certificate.clone()];
     world_of(Room::certified(seed, disk, usual_sizes(), &configuration, Site::default(), certificates), mood)
 }
 
-fn serving(seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
+pub(super) fn serving(seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
     serving_where("", seed, mood)
 }
 
 /// The file says this of Ada.
-fn serving_where(lines: &str, seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
+pub(super) fn serving_where(lines: &str, seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
     let trust = Trust::new("mail.barepost.test");
     let (mut room, world) = serving_on(lines, seed, MemoryDisk::blank(DISK_BYTES), mood, &trust);
     let mut grace = Browser::new(&trust);
@@ -40,7 +40,7 @@ fn serving_where(lines: &str, seed: u64, mood: Mood) -> (Room, World, Trust, Bro
 }
 
 /// Cuts the power, and goes on.
-fn power_cut(world: World, room: Room, seed: u64, trust: &Trust) -> (Room, World) {
+pub(super) fn power_cut(world: World, room: Room, seed: u64, trust: &Trust) -> (Room, World) {
     let (taken, mood) = (world.peer.taken, world.peer.mood);
     let (room, mut world) = serving_on("", seed, room.machine.disk.power_cut(&mut Dice::new(seed)), mood, trust);
     world.peer.taken = taken;
@@ -48,14 +48,14 @@ fn power_cut(world: World, room: Room, seed: u64, trust: &Trust) -> (Room, World
 }
 
 /// The page, whoever else may have it.
-fn look(grace: &mut Browser, room: &mut Room) -> Page {
+pub(super) fn look(grace: &mut Browser, room: &mut Room) -> Page {
     let page = grace.get(room, QUEUE);
     assert_eq!(page.status, 200, "{}", page.text());
     page
 }
 
 /// Does this with the entry for whom it is, or with all of a domain; what the next page says.
-fn handle(grace: &mut Browser, room: &mut Room, what: &str, whom: &str) -> String {
+pub(super) fn handle(grace: &mut Browser, room: &mut Room, what: &str, whom: &str) -> String {
     let page = look(grace, room);
     let (token, text) = (page.token(), page.text());
     let (name, value) = if whom.contains('@') || whom == UNKNOWN {
@@ -71,7 +71,7 @@ fn handle(grace: &mut Browser, room: &mut Room, what: &str, whom: &str) -> Strin
 }
 
 /// Nothing is left in use, as soon as the host has said goodbye.
-fn at_rest(world: &mut World, room: &mut Room) {
+pub(super) fn at_rest(world: &mut World, room: &mut Room) {
     world.pass(room, 100);
     assert_eq!(room.engines.in_use(), InUse::default());
 }

@@ -1,0 +1,116 @@
+//! An entry with a head that cannot be read: nothing says for which recipients it is.
+//!
+//! Such an entry comes from a fault of this server or of its disk, never from a sender. It was accepted, so it is not
+//! lost silently: a line on the console names it, the queue page shows it, and the account in whose outbox it lies gets
+//! a notice. It stays until an administrator deletes it, and is read again in the machine's next life.
+//!
+//! Invariants:
+//! - The notice comes once, whenever the power fails: it has an origin of its own, and a mark once it was delivered.
+//! - Nothing else is done with the entry: it is not removed, and no recipient gets it.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use machine::UnixTime;
+use message::date_time;
+use store::{Flags, MessageInfo, Refusal};
+
+use crate::common::Common;
+
+use super::courier::{Courier, Deed, Hands, ROOM_AGAIN, Stage};
+use super::entry;
+use super::reports::Why;
+
+/// How far a courier has come with an entry that cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Notice {
+    /// The account is to be told.
+    Wanted,
+    /// The store has refused the notice in this round.
+    PutOff,
+    /// It was looked whether the notice's arrival is still noted.
+    LookedFor,
+}
+
+impl Courier {
+    /// The head of the entry cannot be read, for this reason: that is told.
+    pub(super) fn is_unreadable(&mut self, hands: &mut Hands<'_>) {
+        let (account, uid) = self.place;
+        let Common { console, queue, store, .. } = &mut *hands.common;
+        // Words are there from an earlier attempt in this life.
+        if queue.standings.words(self.place).is_none() {
+            let own = store.own.store.account(account).map_or("", |own| own.address());
+            let why = self.why_unreadable().words();
+            console.push(format!("queue: message {} in the outbox of {own} cannot be sent: {why}", uid.0));
+        }
+        (self.notice, self.stage) = (Some(Notice::Wanted), Stage::Sorted);
+    }
+
+    pub(super) fn why_unreadable(&self) -> Why {
+        if self.is_damaged { Why::Damaged } else { Why::Unreadable }
+    }
+
+    /// Looks what comes next of such an entry.
+    pub(super) fn sort_unreadable(&mut self, notice: Notice, info: MessageInfo, hands: &mut Hands<'_>) {
+        let is_noticed = info.flags.contains(entry::NOTICED);
+        self.stage = if self.flags_to_mark != Flags::default() {
+            Stage::Marked
+        } else if !self.arrivals.is_empty() {
+            Stage::Forgotten
+        } else {
+            match notice {
+                Notice::Wanted if !is_noticed => Stage::Brought(Deed::Notice),
+                Notice::Wanted => {
+                    self.notice = Some(Notice::LookedFor);
+                    self.arrivals.extend(self.noted(Deed::Notice, self.place.0, hands));
+                    Stage::Sorted
+                }
+                Notice::PutOff => Stage::Over(Some(hands.common.now + ROOM_AGAIN)),
+                Notice::LookedFor => Stage::Over(Some(self.after_damage(hands))),
+            }
+        };
+    }
+
+    /// Whether the entry is left alone until an administrator does something with it, or the machine starts again.
+    pub(super) fn is_left_unreadable(&self) -> bool {
+        self.notice == Some(Notice::LookedFor) && !self.is_damaged
+    }
+
+    /// What the account is told, as a message.
+    pub(super) fn notice_text(&self, hands: &mut Hands<'_>) -> Result<Vec<u8>, Refusal> {
+        let info = self.info(hands)?;
+        let why = self.why_unreadable().words();
+        let Common { hostname, identifiers, store, wall, .. } = &mut *hands.common;
+        let to = store.own.store.account(self.place.0).ok_or(Refusal::NoSuchAccount)?.address();
+        let identifier = identifiers.next();
+        let identifier = core::str::from_utf8(identifier.as_bytes()).unwrap_or_default();
+        let (now, came) = (date(*wall), date(info.internal_date));
+        let text = format!(
+            "Date: {now}\r\n\
+             From: Mail delivery <postmaster@{hostname}>\r\n\
+             To: <{to}>\r\n\
+             Subject: A message in your outbox cannot be sent\r\n\
+             Message-ID: <{identifier}.notice@{hostname}>\r\n\
+             Auto-Submitted: auto-generated\r\n\
+             MIME-Version: 1.0\r\n\
+             Content-Type: text/plain; charset=utf-8\r\n\
+             Content-Transfer-Encoding: 8bit\r\n\
+             \r\n\
+             A message in your outbox cannot be sent:\r\n\
+             {why}.\r\n\
+             \r\n\
+             {hostname} accepted it on {came}.\r\n\
+             It has {} octets with its envelope.\r\n\
+             \r\n\
+             It stays in the queue, where the administrators of this server see it.\r\n\
+             If it is important, send it again.\r\n",
+            info.octets
+        );
+        Ok(text.into_bytes())
+    }
+}
+
+fn date(time: UnixTime) -> String {
+    String::from_utf8_lossy(&date_time(time)).into_owned()
+}

@@ -1,0 +1,113 @@
+//! Entries of an outbox that nobody can read: they are told of, shown and kept.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use machine::Sector;
+use simulated::room::{letters_on, with_entry};
+use simulated::{Dice, MemoryDisk};
+
+use super::far::{LETTER, Mood, World};
+use super::queue_page::{UNKNOWN, at_rest, handle, look, power_cut, serving, serving_on};
+use super::room::shielded::Trust;
+use super::room::{DISK_BYTES, Room};
+use super::webmail::Browser;
+
+const DAY: u64 = 24 * 3600;
+const LINE: &str = "queue: message 1 in the outbox of ada@barepost.test cannot be sent: its envelope in this server's queue is not valid";
+
+fn sound(seed: u64, trust: &Trust) -> MemoryDisk {
+    let (room, _) = serving_on("", seed, MemoryDisk::blank(DISK_BYTES), Mood::Takes, trust);
+    room.machine.disk.power_cut(&mut Dice::new(seed))
+}
+
+/// The same disk, on which Ada's outbox has an entry without an envelope, of several parts.
+fn faulty(disk: &MemoryDisk) -> MemoryDisk {
+    with_entry(disk, "ada@barepost.test", &b"Subject: no envelope\r\n".repeat(2_000))
+}
+
+fn notices(world: &mut World, room: &mut Room) -> usize {
+    let inbox = world.inbox(room, "ada");
+    let is_notice = |message: &&String| {
+        message.starts_with("Return-Path: <>\r\n")
+            && message.contains("\r\nSubject: A message in your outbox cannot be sent\r\n")
+    };
+    let notices = inbox.iter().filter(is_notice).count();
+    assert_eq!(inbox.len(), notices, "{inbox:?}");
+    notices
+}
+
+#[test]
+fn an_entry_without_an_envelope_is_told_of_shown_and_kept() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut room, mut world) = serving_on("", 961, faulty(&sound(960, &trust)), Mood::Takes, &trust);
+    let mut grace = Browser::new(&trust);
+    for life in 0..3 {
+        world.pass(&mut room, 30);
+        assert!(room.console_says(LINE));
+        grace.log_in(&mut room, "grace", "lovelace");
+        let page = look(&mut grace, &mut room).text();
+        grace.hang_up(&mut room);
+        for words in
+            ["Cannot be sent", UNKNOWN, "the outbox of ada@barepost.test", "envelope in this server&#39;s queue"]
+        {
+            assert!(page.contains(words), "{words}: {page}");
+        }
+        assert_eq!(notices(&mut world, &mut room), 1, "in life {life}");
+        world.pass(&mut room, DAY);
+        let lines = room.machine.console.iter().filter(|line| line.contains("outbox of ada")).count();
+        assert_eq!(lines, 1, "it is not looked at again");
+        (room, world) = power_cut(world, room, 962 + life, &trust);
+        grace = Browser::new(&trust);
+    }
+    grace.log_in(&mut room, "grace", "lovelace");
+    grace.hang_up(&mut room);
+    // Nothing else than to delete it helps, and others go on.
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.pass(&mut room, 60);
+    assert_eq!(world.peer.taken.len(), 1);
+    for what in ["retry", "return"] {
+        handle(&mut grace, &mut room, what, UNKNOWN);
+        world.pass(&mut room, 60);
+        assert!(look(&mut grace, &mut room).text().contains(UNKNOWN), "{what}");
+        grace.hang_up(&mut room);
+    }
+    let said = handle(&mut grace, &mut room, "delete", UNKNOWN);
+    assert!(said.contains("One letter: deleted.") && said.contains("Nothing waits to leave"), "{said}");
+    assert_eq!(notices(&mut world, &mut room), 1);
+    at_rest(&mut world, &mut room);
+}
+
+#[test]
+fn a_notice_comes_once_whenever_the_power_fails() {
+    let trust = Trust::new("mail.barepost.test");
+    let disk = sound(970, &trust);
+    let mut ends = [0; 2];
+    for steps in 0..40 {
+        let (mut room, mut world) = serving_on("", 971, faulty(&disk), Mood::Takes, &trust);
+        world.step(&mut room, steps);
+        let left = room.machine.disk.power_cut(&mut Dice::new(steps));
+        ends[letters_on(&left, "ada@barepost.test").iter().filter(|(mailbox, _)| *mailbox == 1).count()] += 1;
+        let (mut room, mut world) = serving_on("", 4_000 + steps, left, Mood::Takes, &trust);
+        world.pass(&mut room, 3_600);
+        assert_eq!(notices(&mut world, &mut room), 1, "cut after {steps} steps");
+    }
+    assert!(ends.iter().all(|cuts| *cuts > 1), "{ends:?}");
+}
+
+#[test]
+fn an_entry_that_no_disk_gives_back_is_told_of_after_days() {
+    let (mut room, mut world, _, mut grace) = serving(980, Mood::RefusesForNow);
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.pass(&mut room, 10);
+    (0..DISK_BYTES / 512).for_each(|sector| room.machine.disk.spoil(Sector(sector)));
+    world.pass(&mut room, 2 * DAY);
+    assert_eq!(notices(&mut world, &mut room), 0);
+    world.pass(&mut room, 4 * DAY);
+    assert_eq!(notices(&mut world, &mut room), 1);
+    world.pass(&mut room, 2 * DAY);
+    assert_eq!(notices(&mut world, &mut room), 1);
+    grace.log_in(&mut room, "grace", "lovelace");
+    assert!(look(&mut grace, &mut room).text().contains(UNKNOWN));
+    grace.hang_up(&mut room);
+    at_rest(&mut world, &mut room);
+}
