@@ -1,6 +1,9 @@
 //! A letter that is held is taken back: it is a draft again.
 //!
-//! Invariant: who takes it back has it out of the hands of whoever lets it leave before anything is written; so it never does both.
+//! Invariants:
+//! - Who takes it back has it out of the hands of whoever lets it leave before anything is written; so it never does both.
+//! - Only a message that is held comes back. One that leaves may be with a recipient already, also while it waits to be
+//!   tried again: it stays on its way, and undo says so.
 
 use alloc::string::ToString;
 
@@ -51,7 +54,8 @@ impl TakingBack {
         let (mailbox, uid) = self.key.in_store();
         let info = desk.store().message(account, mailbox, uid).filter(|_| mailbox == DRAFTS);
         let is_on_its_way = info.is_some_and(|info| info.flags.are_on_their_way());
-        let taken = is_on_its_way.then(|| desk.take_back(account, uid)).flatten();
+        let is_held = info.is_some_and(|info| info.flags.contains(Flags::HELD) && !info.flags.contains(Flags::LEAVING));
+        let taken = is_held.then(|| desk.take_back(account, uid)).flatten();
         self.stage = match (info, taken) {
             (Some(_), None) if !is_on_its_way => Stage::Back,
             (Some(info), Some(answers)) => {
@@ -87,7 +91,7 @@ impl TakingBack {
                 (said, Page::Compose(Start::Draft { draft: self.key, answers }))
             }
             Stage::TooLate => {
-                let said = Said::wrong("It is too late to take that letter back: it has left.");
+                let said = Said::wrong("It is too late to undo: the message is being sent or was sent.");
                 (said, Page::List { mailbox: INBOX.0, stretch: Stretch::Newest })
             }
             Stage::Refused(refusal) => {

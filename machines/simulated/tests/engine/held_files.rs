@@ -2,11 +2,14 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use http::Site;
 use machine::Micros;
+use simulated::MemoryDisk;
 
 use super::holding::{DELIVERED, NOT_SENT, People};
 use super::kept_files::{carried, draft, large};
-use super::room::Room;
+use super::room::shielded::Trust;
+use super::room::{CONFIGURATION, Room, stuffed, usual_sizes};
 use super::webmail::{Browser, between, serving};
 
 const SMALL: &[u8] = b"few bytes";
@@ -147,4 +150,57 @@ fn files_of_a_letter_that_is_taken_back_while_the_power_fails_are_in_the_draft_o
         }
     }
     assert!(ends.contains(&NOT_SENT) && ends.contains(&DELIVERED), "{ends:?}");
+}
+
+/// Brings messages of so many octets until one is refused.
+fn fill(room: &mut Room, octets: usize) {
+    let body = stuffed(&[&b"Subject: Filler\r\n\r\n"[..], &b"x\r\n".repeat(octets / 3)].concat());
+    loop {
+        let mut talk = room.connect(25);
+        assert!(room.smtp_reply(&mut talk).starts_with("220 "));
+        let commands = ["EHLO elsewhere.test", "MAIL FROM:<a@elsewhere.test>", "RCPT TO:<grace@barepost.test>", "DATA"];
+        let is_taken = commands.iter().all(|command| room.smtp(&mut talk, command).starts_with(['2', '3']));
+        if is_taken {
+            room.send(&talk, &body);
+        }
+        let is_delivered = is_taken && room.smtp(&mut talk, ".").starts_with("250 ");
+        room.close(&talk);
+        if !is_delivered {
+            return;
+        }
+    }
+}
+
+/// The first recipient's copy finds no space: the message has begun to leave, and waits to be tried again.
+#[test]
+fn undo_says_so_when_a_message_has_begun_to_leave() {
+    let trust = Trust::new("mail.barepost.test");
+    let (disk, certificates) = (MemoryDisk::blank(6 << 20), vec![trust.certificate.clone()]);
+    let mut room = Room::certified(344, disk, usual_sizes(), CONFIGURATION, Site::default(), certificates);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    let mut people = People::logged_in(&mut room, &trust);
+    let undo = send(&mut people, &mut room);
+    let begun = room.machine.now;
+    [400_000, 20_000].into_iter().for_each(|octets| fill(&mut room, octets));
+    assert!(
+        room.machine.now.since(begun) < Micros::from_secs(10),
+        "it is still held: {:?}",
+        room.machine.now.since(begun)
+    );
+    room.pass(Micros::from_secs(11));
+    let late = people.undo(&mut room, &undo);
+    assert!(late.contains("It is too late to undo") && !late.contains("draft again"), "{late}");
+    assert!(people.ada.get(&mut room, "/mail/box/2").text().contains("Sending…"));
+    people.grace.hang_up(&mut room);
+    people.ada.hang_up(&mut room);
+    let mut talk = room.log_in("grace");
+    let count = room.pop3(&mut talk, "STAT");
+    let count: usize = count.split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count");
+    (1..=count).for_each(|number| assert!(room.pop3(&mut talk, &format!("DELE {number}")).starts_with("+OK")));
+    assert!(room.pop3(&mut talk, "QUIT").starts_with("+OK"));
+    room.close(&talk);
+    room.pass(Micros::from_secs(100));
+    is_delivered(&mut people, &mut room, &both(), "once there is space");
+    people.wait(&mut room, 200);
+    room.until_nothing_is_in_use();
 }

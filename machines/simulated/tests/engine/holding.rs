@@ -201,7 +201,7 @@ fn a_letter_that_is_sent_is_held_and_leaves_after_ten_seconds() {
     assert!(people.grace.get(&mut room, "/mail/download/1.1").body.len() > 90_000);
     assert!(people.ada.get(&mut room, "/mail/source/3.1").text().contains("Bcc: ada@barepost.test"));
     let late = people.undo(&mut room, &undo);
-    assert!(late.contains("It is too late to take that letter back"), "{late}");
+    assert!(late.contains("It is too late to undo"), "{late}");
     assert_eq!(people.copies(&mut room), DELIVERED);
     people.wait(&mut room, 200);
     assert_eq!(people.copies(&mut room), DELIVERED);
