@@ -123,7 +123,7 @@ impl Courier {
         let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
         let continuation = hands.continuation(Point::Courier);
         if !self.rest.is_empty() {
-            let taken = hands.common.store.append(letter, &self.rest, continuation)?;
+            let taken = hands.common.store.append(letter, &self.rest, continuation).map_err(lost)?;
             self.rest.drain(..taken);
             // The store wakes us when it takes more.
             self.is_waiting = !self.rest.is_empty();
@@ -136,7 +136,7 @@ impl Courier {
             self.rest = behind;
             return Ok(());
         }
-        hands.common.store.commit(letter, hands.common.wall, continuation)?;
+        hands.common.store.commit(letter, hands.common.wall, continuation).map_err(lost)?;
         (self.stage, self.is_waiting) = (Stage::Delivered(deed), true);
         Ok(())
     }
@@ -158,4 +158,10 @@ impl Courier {
         }
         self.stage = Stage::Sorted;
     }
+}
+
+/// Why a delivery that has begun is over. Where another core was too busy to begin its part, the delivery is lost: to
+/// go on with it would be refused for ever.
+fn lost(refusal: Refusal) -> Refusal {
+    if refusal == Refusal::Busy { Refusal::NoSuchDelivery } else { refusal }
 }

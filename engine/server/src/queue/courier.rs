@@ -310,7 +310,7 @@ impl Courier {
                     self.came(deed);
                 }
             }
-            Outcome::Refused(refusal) if self.has_to_insist(refusal) => return Way::Turn,
+            Outcome::Refused(refusal) if self.has_to_insist_on_outcome(refusal) => return Way::Turn,
             Outcome::Refused(refusal) => self.refused(refusal, hands),
             // Nothing else is asked for.
             _ => {}
@@ -362,6 +362,11 @@ impl Courier {
     /// Whether he asks for the same again: the store has too much to do, or no room for a mark. Who went away without that would bring everything once more.
     fn has_to_insist(&self, refusal: Refusal) -> bool {
         refusal == Refusal::Busy || (self.stage, refusal) == (Stage::Marked, Refusal::DiskFull)
+    }
+
+    /// The same of what the store has answered later. A delivery that was refused is over: it is begun anew.
+    fn has_to_insist_on_outcome(&self, refusal: Refusal) -> bool {
+        !matches!(self.stage, Stage::Handed(_) | Stage::Delivered(_)) && self.has_to_insist(refusal)
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal, hands: &mut Hands<'_>) {

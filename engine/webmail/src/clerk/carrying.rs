@@ -24,8 +24,8 @@ use alloc::vec::Vec;
 
 use message::header::{Address, Header};
 use store::{
-    AccountId, Beginning, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, MailboxId, MarkChange, MessageInfo, Origin, Outcome,
-    Recipient, Refusal, SENT, Uid, UidRange,
+    AccountId, Beginning, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, MailboxId, MarkChange, MessageInfo,
+    Origin, Outcome, Recipient, Refusal, SENT, Uid, UidRange,
 };
 
 use super::{Desk, Posting};
@@ -307,7 +307,7 @@ impl Carrier {
     /// Hands on what was read, or reads on; what is complete is delivered.
     fn hand(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
         if !self.rest.is_empty() {
-            let taken = desk.append(&self.rest)?;
+            let taken = desk.append(&self.rest).map_err(lost)?;
             self.rest.drain(..taken);
             // The store wakes us when it takes more.
             self.is_waiting = !self.rest.is_empty();
@@ -318,7 +318,7 @@ impl Carrier {
             return self.read_on(desk);
         }
         let head = Head::of(info.head as usize).unwrap_or(Head::NONE);
-        desk.commit(Closing { head, ..desk.now().into() })?;
+        desk.commit(Closing { head, ..desk.now().into() }).map_err(lost)?;
         (self.stage, self.is_waiting) = (Stage::Delivered, true);
         Ok(())
     }
@@ -364,4 +364,10 @@ impl Carrier {
         }
         can_all
     }
+}
+
+/// Why a delivery that has begun is over. Where another core was too busy to begin its part, the delivery is lost: to
+/// go on with it would be refused for ever.
+pub(super) fn lost(refusal: Refusal) -> Refusal {
+    if refusal == Refusal::Busy { Refusal::NoSuchDelivery } else { refusal }
 }

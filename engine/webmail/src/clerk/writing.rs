@@ -26,6 +26,7 @@ use store::{
 
 use super::arriving::{Arriving, Piece};
 use super::attaching::Copying;
+use super::carrying::lost;
 use super::draft::Draft;
 use super::{Desk, Done, Excess, Step, why};
 use crate::chosen::Chosen;
@@ -395,7 +396,7 @@ impl Writing {
             if self.octets + rest.len() as u64 > desk.letter_octets_max() {
                 return Err(Refusal::TooLarge);
             }
-            let taken = desk.append(rest)?;
+            let taken = desk.append(rest).map_err(lost)?;
             (self.taken, self.octets) = (self.taken + taken, self.octets + taken as u64);
             if taken < rest.len() {
                 // The store wakes us when it takes more.
@@ -429,7 +430,7 @@ impl Writing {
         };
         self.guid = desk.guid();
         let date = self.hold.map_or_else(|| desk.now(), |(_, until)| until);
-        desk.commit(Closing { head, ..date.into() })?;
+        desk.commit(Closing { head, ..date.into() }).map_err(lost)?;
         self.stage = Stage::Committed;
         Ok(1)
     }
