@@ -72,8 +72,8 @@ pub struct Engine {
     /// The session of each connection, in the connection's slot.
     pub(crate) sessions: Vec<Option<Session>>,
     pub(crate) life: Life,
-    /// The console says that the disk has failed.
-    pub(crate) failure_is_known: bool,
+    /// The disk has failed, which the console says, and is tried again then.
+    pub(crate) disk_again: Option<Instant>,
     pub(crate) sizes: Sizes,
     /// The accounts that the configuration asks for, until they are made.
     pub(crate) users: Vec<User>,
@@ -114,7 +114,7 @@ impl Engine {
             common,
             sessions: (0..sizes.connections).map(|_| None).collect(),
             life: Life::Opening,
-            failure_is_known: false,
+            disk_again: None,
             sizes,
             users,
             making: None,
@@ -332,6 +332,7 @@ impl Engine {
             .min(Instant::or_never(self.common.queue.next_deadline()))
             .min(self.common.names.next_deadline())
             .min(Instant::or_never(self.life.next_deadline()))
+            .min(Instant::or_never(self.disk_again))
             .min(Instant::or_never(self.next_look()))
             .min(Instant::or_never(self.expiry.next_deadline()));
         Next::At(if buggify!(WakeUpLate) { next + LATE } else { next })

@@ -22,6 +22,9 @@ const FAREWELL: Micros = Micros::from_secs(5);
 /// on it.
 const REST: Micros = Micros::from_secs(2);
 
+/// How often a disk that has failed is tried again.
+const DISK_AGAIN: Micros = Micros::from_secs(60);
+
 /// The frame of the engine itself: no connection has it.
 pub(crate) const ENGINE: FrameId = FrameId::new(u32::MAX, 0);
 
@@ -73,7 +76,7 @@ impl Life {
 impl Engine {
     /// Goes on from one part of life to the next when its time has come.
     pub(crate) fn live(&mut self, machine: &mut impl Machine) {
-        self.announce_failure(machine);
+        self.look_after_disk(machine);
         match self.life {
             Life::Opening => self.look_at_store(machine),
             Life::MakingAccounts => self.make_accounts(machine),
@@ -137,13 +140,27 @@ impl Engine {
         machine.print(format_args!("net: {text}"));
     }
 
-    /// Says once that the disk has failed.
-    fn announce_failure(&mut self, machine: &mut impl Machine) {
-        if let State::ReadOnly(why) = self.common.store.state()
-            && self.core == CoreId::FIRST
-            && !core::mem::replace(&mut self.failure_is_known, true)
-        {
-            machine.print(format_args!("store: {why}"));
+    /// Says once that the disk has failed, tries it again every minute, and says once that it works again.
+    fn look_after_disk(&mut self, machine: &mut impl Machine) {
+        if self.core != CoreId::FIRST {
+            return;
+        }
+        match (self.common.store.own.store.state(), self.disk_again) {
+            (State::ReadOnly(why), None) => {
+                machine.print(format_args!("store: {why}"));
+                self.disk_again = Some(self.common.now + DISK_AGAIN);
+            }
+            (State::ReadOnly(_), Some(at)) if self.common.now >= at => {
+                self.disk_again = Some(self.common.now + DISK_AGAIN);
+                if self.life == Life::Serving {
+                    self.common.store.own.store.retry();
+                }
+            }
+            (State::Serving, Some(_)) => {
+                machine.print(format_args!("store: the disk works again; mail is accepted"));
+                self.disk_again = None;
+            }
+            _ => {}
         }
     }
 

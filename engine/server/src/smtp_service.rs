@@ -433,8 +433,10 @@ impl smtp::Actions for Hands<'_> {
 
     fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal> {
         self.check_sender(&mail.reverse_path)?;
-        if self.common.store.state() != State::Serving {
-            return Err(SenderRefusal::Busy);
+        match self.common.store.state() {
+            State::Serving => {}
+            State::ReadOnly(_) => return Err(SenderRefusal::DiskFailed),
+            State::Opening | State::Refused(_) => return Err(SenderRefusal::Busy),
         }
         if !self.common.store.has_room_for(mail.declared_bytes.unwrap_or(0)) {
             return Err(SenderRefusal::StorageFull);
@@ -547,6 +549,7 @@ fn message_refusal(refusal: Refusal) -> MessageRefusal {
         Refusal::TooLarge => MessageRefusal::TooBig,
         Refusal::OverQuota => MessageRefusal::MailboxFull,
         Refusal::LargerThanQuota => MessageRefusal::NeverFits,
+        Refusal::ReadOnly | Refusal::WriteFailed => MessageRefusal::DiskFailed,
         _ => MessageRefusal::TryLater,
     }
 }

@@ -218,6 +218,8 @@ pub enum SenderRefusal {
     StorageFull,
     /// All records for transactions are lent: 451 4.3.2.
     Busy,
+    /// The disk has failed: 451 4.3.0.
+    DiskFailed,
     /// The client has sent so many lately: 450 4.7.1.
     TooOften,
     /// The address is another's than that of whom the client has said that it is: 553 5.7.1.
@@ -267,6 +269,8 @@ pub enum MessageRefusal {
     StorageFull,
     /// Something failed that may work later: 451 4.3.0.
     TryLater,
+    /// The disk has failed: 451 4.3.0.
+    DiskFailed,
     /// It came by here too often: 554 5.4.6.
     Loop,
     /// Its header has more than 1,000 fields: 550 5.6.0.

@@ -42,6 +42,7 @@ pub(crate) const CHUNK_OK: Reply = b"250 2.0.0 Chunk taken\r\n";
 pub(crate) const CANNOT_VERIFY: Reply = b"252 2.5.0 Cannot verify, but will take mail and try to deliver it\r\n";
 pub(crate) const SEND_MESSAGE: Reply = b"354 End with a line of one dot\r\n";
 
+const DISK_FAILED: Reply = b"451 4.3.0 The server's disk has failed, try again later\r\n";
 pub(crate) const STOPPING: Reply = b"421 4.3.2 Server is stopping, try again later\r\n";
 pub(crate) const PASSWORD_CHANGED: Reply = b"421 4.7.0 Password has changed, log in again\r\n";
 pub(crate) const TOO_SLOW: Reply = b"421 4.4.2 Nothing came for too long\r\n";
@@ -99,6 +100,7 @@ pub(crate) fn sender_refusal(refusal: SenderRefusal) -> Reply {
     match refusal {
         SenderRefusal::StorageFull => b"452 4.3.1 No room for the message now\r\n",
         SenderRefusal::Busy => b"451 4.3.2 Too busy, try again later\r\n",
+        SenderRefusal::DiskFailed => DISK_FAILED,
         SenderRefusal::TooOften => b"450 4.7.1 Too many messages from your address, try again later\r\n",
         SenderRefusal::NotTheirs => b"553 5.7.1 The sender's address is not that of who has logged in\r\n",
     }
@@ -162,6 +164,7 @@ pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
     match refusal {
         MessageRefusal::StorageFull => b"452 4.3.1 No room for the message now\r\n",
         MessageRefusal::TryLater => b"451 4.3.0 Message not stored, try again later\r\n",
+        MessageRefusal::DiskFailed => DISK_FAILED,
         MessageRefusal::Loop => b"554 5.4.6 Message came by too often: a mail loop\r\n",
         MessageRefusal::TooManyFields => b"550 5.6.0 The header has more than 1,000 fields\r\n",
         MessageRefusal::TooBig => TOO_BIG,

@@ -111,6 +111,11 @@ impl DiskQueue {
         self.purposes.is_empty()
     }
 
+    /// Whether all requests under way are such.
+    pub(crate) fn all_are(&self, such: impl Fn(Purpose) -> bool) -> bool {
+        self.purposes.iter().all(|(_, purpose)| such(*purpose))
+    }
+
     /// Whether there is a [`DiskQueue::next`].
     pub(crate) fn has_requests(&self) -> bool {
         !self.outgoing.is_empty()

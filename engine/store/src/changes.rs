@@ -287,6 +287,13 @@ impl Store {
         AccountId(Hash(bytes).short())
     }
 
+    /// An account was not made: its addresses are free.
+    pub(crate) fn forget_addresses(&mut self, id: AccountId) {
+        if self.account(id).is_none() {
+            self.directory.retain(|_, owner| *owner != id);
+        }
+    }
+
     pub(crate) fn refuse_change(&mut self, continuation: Continuation) {
         self.wake(continuation, Outcome::Refused(Refusal::ReadOnly));
     }

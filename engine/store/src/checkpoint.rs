@@ -8,7 +8,7 @@ use crate::group::blocks_of;
 use crate::index::{AccountId, Index};
 use crate::layout::{SegmentIndex, ShardId};
 use crate::record::{self, RANGE_ENTRIES};
-use crate::store::Store;
+use crate::store::{Journal, Store};
 use crate::superblock::Root;
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
@@ -48,6 +48,13 @@ enum Cursor {
 impl Checkpoint {
     pub(crate) fn shard(&self) -> ShardId {
         self.shard
+    }
+
+    /// The disk has failed: the journal begins where it began before, and another walk begins at the beginning.
+    pub(crate) fn give_up(self, journal: &mut Journal) {
+        let Checkpoint { mut old, .. } = self;
+        old.append(&mut journal.chain);
+        journal.chain = old;
     }
 
     /// Whether nothing is left of the walk but to make its last records durable.

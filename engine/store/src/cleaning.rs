@@ -205,6 +205,16 @@ impl Store {
         self.dirty |= 1 << shard.0;
     }
 
+    /// Nothing comes of any move: the disk has failed.
+    pub(crate) fn give_up_moves(&mut self) {
+        self.cleaner.job = None;
+        for slot in 0..self.cleaner.moves.capacity() {
+            if let Some(number) = self.cleaner.moves.id_at(slot) {
+                self.move_applied(number);
+            }
+        }
+    }
+
     /// The move is in the index, or has failed; either way nobody else will write these pages.
     pub(crate) fn move_applied(&mut self, number: FrameId) {
         if let Some(moved) = self.cleaner.moves.remove(number) {

@@ -11,6 +11,7 @@ use crate::block::{self, Header, RECORDS_MAX};
 use crate::index::{AccountId, Space};
 use crate::layout::{Page, SegmentIndex, ShardId};
 use crate::record::{self, Record};
+use crate::retry::{Mark, Retry};
 use crate::segments::{Owner, Reason as Want};
 use crate::store::{Journal, Store};
 use crate::superblock::Root;
@@ -69,7 +70,9 @@ impl Store {
         }
         let mut checkpoint = Vec::new();
         let mut sealing = self.dirty;
-        if let Some(shard) = self.checkpoint_records(&mut checkpoint) {
+        if self.retry == Retry::No
+            && let Some(shard) = self.checkpoint_records(&mut checkpoint)
+        {
             self.seal_shard(shard, checkpoint);
             // Orders that are left wait for what these do: a shard has one group at a time.
             sealing &= !(1 << shard.0);
@@ -161,8 +164,11 @@ impl Store {
     fn write_block(&mut self, number: ShardId, (group_first, group_blocks): (u64, u32), records: &[u8]) {
         let geometry = self.segments.geometry;
         let shard = self.shards.get_mut(number.index());
-        let Some(journal) = shard.and_then(|shard| shard.journal.as_mut()) else { return };
+        let Some((journal, mark)) = shard.and_then(|shard| Some((shard.journal.as_mut()?, &mut shard.mark))) else {
+            return;
+        };
         let Some(segment) = journal.chain.last() else { return };
+        mark.get_or_insert(Mark::of(journal));
         let page = geometry.place_page(*segment, journal.place);
         let (sequence, previous) = (journal.sequence, journal.previous);
         let header = Header { shard: number, sequence, group_first, group_blocks, previous };
@@ -209,6 +215,7 @@ impl Store {
         match &mut shard.journal {
             Some(journal) => {
                 let Some(last) = journal.chain.last() else { return false };
+                shard.mark.get_or_insert(Mark::of(journal)).linked += 1;
                 let page = geometry.place_page(*last, geometry.link_place());
                 let (sequence, previous) = (journal.sequence, journal.previous);
                 let nonce = self.random.number();
@@ -226,7 +233,8 @@ impl Store {
             }
             None => {
                 let root = Root { segment, place: 0, started: false, sequence: 1, previous: self.random.number() };
-                shard.journal = Some(Journal::at(root));
+                let journal = shard.journal.insert(Journal::at(root));
+                shard.mark = Some(Mark::of(journal));
                 self.group.started |= 1 << number.0;
                 self.superblock_due = true;
                 self.root_changed(number, root);
@@ -252,7 +260,7 @@ impl Store {
 
     pub(crate) fn block_written(&mut self, number: u32, ok: bool, pair: Box<[u8]>) {
         if !ok {
-            return self.fail(WhyReadOnly::WriteFailed);
+            self.fail(WhyReadOnly::WriteFailed);
         }
         if let Some((_, place)) = self.group.blocks.get_mut(number as usize) {
             *place = Some(pair);
@@ -265,7 +273,7 @@ impl Store {
     fn flush_if_written(&mut self) {
         if let Flight::Writing(group) = self.group.flight
             && *self.writes_of(group) == 0
-            && self.state == State::Serving
+            && (self.state == State::Serving || self.retry == Retry::UnderWay)
         {
             self.group.flight = Flight::Flushing;
             self.ask_for_flush();
@@ -274,11 +282,14 @@ impl Store {
 
     /// The group's flush has completed.
     pub(crate) fn flushed(&mut self, result: Result<(), WhyReadOnly>) {
-        if self.state != State::Serving {
+        if self.state != State::Serving && self.retry != Retry::UnderWay {
             return;
         }
         if let Err(why) = result {
             return self.fail(why);
+        }
+        if self.retry == Retry::UnderWay && !self.serves_again() {
+            return;
         }
         self.group.flight = Flight::Idle;
         self.apply_group();
@@ -333,9 +344,11 @@ impl Store {
             applied |= 1 << number.0;
         }
         self.changed |= applied;
+        self.shards.iter_mut().for_each(|shard| shard.mark = None);
         for number in ShardId::all().filter(|number| applied >> number.0 & 1 == 1) {
             if let Some(shard) = self.shards.get_mut(number.index()) {
                 shard.index.group_ended();
+                shard.dropped.clear();
             }
         }
     }
@@ -359,10 +372,11 @@ impl Store {
 
     /// Nothing is acknowledged from now on.
     pub(crate) fn fail(&mut self, why: WhyReadOnly) {
-        if self.state != State::Serving {
+        if self.state != State::Serving && self.retry != Retry::UnderWay {
             return;
         }
         sometimes!(ReadOnly);
+        self.retry = Retry::No;
         self.state = State::ReadOnly(why);
         self.tell_of_failure(why);
         let mut pending = core::mem::take(&mut self.group.pending);
@@ -373,6 +387,9 @@ impl Store {
         self.dirty = 0;
         self.refuse_orders();
         for one in pending {
+            if let Pending::Account(_, id) = one {
+                self.forget_addresses(id);
+            }
             if let Pending::Account(continuation, _)
             | Pending::Change(continuation)
             | Pending::Mailbox(continuation, _)
@@ -382,6 +399,28 @@ impl Store {
             }
         }
         self.refuse_deliveries();
+    }
+
+    /// Forgets the group that was in flight when the disk failed; returns the segments that its superblock was to release.
+    pub(crate) fn give_up_group(&mut self) -> Vec<SegmentIndex> {
+        self.group.flight = Flight::Idle;
+        self.group.pending.clear();
+        self.group.awaiting.clear();
+        for (_, pair) in self.group.blocks.drain(..) {
+            pair.into_iter().for_each(|pair| self.pool.give_pair(pair));
+        }
+        core::mem::take(&mut self.group.released)
+    }
+
+    /// The journals that a group of this store has begun and that no superblock calls started, if `theirs` has their bits.
+    pub(crate) fn take_started(&mut self, theirs: u64) -> u64 {
+        let taken = self.group.started & theirs;
+        self.group.started &= !theirs;
+        taken
+    }
+
+    pub(crate) fn add_started(&mut self, started: u64) {
+        self.group.started |= started;
     }
 }
 

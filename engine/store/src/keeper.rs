@@ -8,14 +8,14 @@
 //! Invariants:
 //! - At most one flush is in flight, and it was queued after all writes of those whom it answers had completed.
 //! - A superblock is written when the version before is durable, and nobody is answered before it is durable too.
-//! - Once a flush or a superblock has failed, none is tried again, and nobody's flush succeeds.
+//! - Once a flush or a superblock has failed, nobody's flush succeeds before a retry: see `retry`.
 //! - A segment that a guest has, free or not, is nobody else's.
 
 use crate::backing::{Backing, Purpose};
 use crate::layout::{SegmentIndex, ShardId};
 use crate::store::Store;
 use crate::superblock::Root;
-use crate::types::WhyReadOnly;
+use crate::types::{State, WhyReadOnly};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use machine::{CoreId, DiskCompletion, DiskError, DiskOperation, DiskRequest, DiskToken};
@@ -50,6 +50,8 @@ enum Told {
     /// These are the guest's from now on; the keeper has so many more.
     Segments(Vec<SegmentIndex>, u32),
     Failed(WhyReadOnly),
+    /// The disk is tried again.
+    Retry,
 }
 
 /// What a store is to the disk.
@@ -81,6 +83,8 @@ pub(crate) struct Keeper {
     asking: Vec<Asker>,
     covered: Vec<Asker>,
     superblock_due: bool,
+    /// A version of the superblock was written, and its flush has not completed.
+    is_version_unsure: bool,
     has_failed: bool,
     /// One for each other core, in their order.
     answers: Vec<VecDeque<Answer>>,
@@ -109,6 +113,12 @@ impl Keeper {
     /// `cores`: how many there are, this one included.
     pub(crate) fn new(cores: u8) -> Keeper {
         Keeper { answers: (1..cores).map(|_| VecDeque::new()).collect(), ..Keeper::default() }
+    }
+
+    /// Flushes are let through again; the other cores hear of it after all that they were told before.
+    pub(crate) fn try_again(&mut self) {
+        self.has_failed = false;
+        self.answers.iter_mut().for_each(|answers| answers.push_back(Answer(Told::Retry)));
     }
 
     fn tell(&mut self, core: CoreId, told: Told) {
@@ -189,7 +199,10 @@ impl Store {
     }
 
     fn write_superblock(&mut self) {
-        self.superblock.sequence += 1;
+        let Role::Keeper(keeper) = &mut self.role else { return };
+        // A version that may have failed is replaced in its own slots, not in those of the durable one before it.
+        self.superblock.sequence += if keeper.is_version_unsure { 2 } else { 1 };
+        keeper.is_version_unsure = true;
         let slots = self.superblock.geometry.slots();
         let stamp = self.random.number();
         for number in self.superblock.slot_numbers() {
@@ -216,6 +229,7 @@ impl Store {
     pub(crate) fn disk_flushed(&mut self, ok: bool) {
         let Role::Keeper(keeper) = &mut self.role else { return self.flushed(flush_result(ok)) };
         keeper.has_failed |= !ok;
+        keeper.is_version_unsure &= !ok;
         self.all_flushed(flush_result(ok));
     }
 
@@ -273,10 +287,11 @@ impl Store {
     }
 
     /// Gives a guest as many segments as can be spared, and remembers whom it could give none.
-    fn lend_segments(&mut self, core: CoreId, count: u32) {
-        let granted: Vec<SegmentIndex> =
-            (0..count.min(self.segments.spare())).map_while(|_| self.segments.give_away()).collect();
-        let left = self.segments.spare();
+    pub(crate) fn lend_segments(&mut self, core: CoreId, count: u32) {
+        // While the disk has failed, what is free here may be used by a group that the disk has and that has no fence yet.
+        let spare = if self.state == State::Serving { self.segments.spare() } else { 0 };
+        let granted: Vec<SegmentIndex> = (0..count.min(spare)).map_while(|_| self.segments.give_away()).collect();
+        let left = spare - granted.len() as u32;
         if let Role::Keeper(keeper) = &mut self.role {
             if granted.is_empty() {
                 keeper.hungry.push_back((core, count));
@@ -316,6 +331,7 @@ impl Store {
         match told {
             Told::Disk(completion) => self.disk_completed(completion),
             Told::Failed(why) => self.fail(why),
+            Told::Retry => self.want_retry(),
             Told::Segments(granted, left) => {
                 if let Role::Guest(guest) = &mut self.role {
                     guest.asked = if granted.is_empty() { Asked::NoneLeft } else { Asked::No };

@@ -16,6 +16,7 @@
 //! | `delivery`, `reading`, `beginning`, `changes`, `orders`, `notes` | what users of the store ask for |
 //! | `quotas` | how much an account may have |
 //! | `group`, `checkpoint`, `cleaning` | one flush for everybody; bounded recovery; deleted mail's space |
+//! | `retry` | serving again after the disk has failed |
 //! | `keeper`, `sharing` | one disk, and several cores with shards of their own |
 //! | `opening`, `replay`, `rebuild`, `fsck` | from a disk to an index |
 //!
@@ -56,6 +57,7 @@ mod reading;
 mod rebuild;
 mod record;
 mod replay;
+mod retry;
 mod segments;
 mod sharing;
 mod store;

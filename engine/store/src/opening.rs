@@ -19,7 +19,7 @@ use crate::rebuild::Rebuild;
 use crate::record;
 use crate::replay::{Dropped, Replay};
 use crate::segments::Segments;
-use crate::store::Store;
+use crate::store::{Shard, Store};
 use crate::superblock::Superblock;
 use crate::types::{Reason, State, Uid, WhyReadOnly};
 use alloc::boxed::Box;
@@ -183,7 +183,7 @@ impl Store {
         match opening.phase {
             Phase::LastFlush => {
                 self.opening = None;
-                self.state = if ok { State::Serving } else { State::ReadOnly(WhyReadOnly::FlushFailed) };
+                self.state = if ok { State::Serving } else { State::ReadOnly(WhyReadOnly::LastFlushFailed) };
             }
             _ if !ok => self.refuse(Reason::FormatFailed),
             Phase::FormatFirst => {
@@ -333,20 +333,34 @@ impl Store {
     /// Journals that torn messages are gone, before later groups make them look acknowledged. Until that is durable their
     /// pages are not free: the next opening may find them whole, when a sector was bad for a while only.
     fn drop_torn(&mut self, dropped: Vec<Dropped>) {
-        for Dropped { account, mailbox, uid, mut pages, arrival } in dropped {
+        for mut torn in dropped {
             sometimes!(TornMessageDropped);
-            let number = account.shard();
-            let Some(shard) = self.shards.get_mut(number.index()) else { continue };
-            let Some(known) = shard.index.mailbox_mut(account, mailbox) else { continue };
-            let modseq = known.next_modseq();
-            record::put_removed(&mut shard.gathered, account, mailbox, modseq, &[(uid, uid)]);
-            if let Some(key) = arrival {
-                record::put_note(&mut shard.gathered, account, &key, &[]);
+            let number = torn.account.shard();
+            torn.pages.retain(|(page, count)| self.segments.claim_pinned(*page, *count, number));
+            if let Some(shard) = self.shards.get_mut(number.index()) {
+                shard.dropped.push(torn);
+                self.dirty |= 1 << number.0;
             }
-            pages.retain(|(page, count)| self.segments.claim_pinned(*page, *count, number));
-            shard.pending.extend(pages.into_iter().map(|(page, count)| Pending::Drop(page, count)));
-            self.dirty |= 1 << number.0;
         }
+        for shard in &mut self.shards {
+            shard.gather_drops();
+        }
+    }
+}
+
+impl Shard {
+    /// Gathers that the torn messages are gone; whether there are any.
+    pub(crate) fn gather_drops(&mut self) -> bool {
+        for Dropped { account, mailbox, uid, pages, arrival } in &self.dropped {
+            let Some(known) = self.index.mailbox_mut(*account, *mailbox) else { continue };
+            let modseq = known.next_modseq();
+            record::put_removed(&mut self.gathered, *account, *mailbox, modseq, &[(*uid, *uid)]);
+            if let Some(key) = arrival {
+                record::put_note(&mut self.gathered, *account, key, &[]);
+            }
+            self.pending.extend(pages.iter().map(|(page, count)| Pending::Drop(*page, *count)));
+        }
+        !self.dropped.is_empty()
     }
 }
 

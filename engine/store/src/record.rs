@@ -173,6 +173,11 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
     frames(bytes).filter_map(|(kind, body, _)| parse(kind, Reader::new(body)))
 }
 
+/// Whether these are the records of a fence.
+pub(crate) fn begin_life(bytes: &[u8]) -> bool {
+    frames(bytes).next().is_some_and(|(kind, ..)| kind == LIFE)
+}
+
 /// How many of the bytes, cut between two records, fit into `limit`.
 pub(crate) fn whole_records(bytes: &[u8], limit: usize) -> usize {
     frames(bytes).map(|(_, _, end)| end).take_while(|end| *end <= limit).last().unwrap_or(0)

@@ -185,9 +185,14 @@ impl Replay {
         group_fits && header.sequence == self.journal.sequence && header.previous == self.journal.previous
     }
 
-    /// Goes on behind a block, and remembers where it would be behind its rival. Only fences have rivals, and more of its group follows a fence:
-    /// so no group is applied that may be none.
+    /// Goes on behind a block, and remembers where it would be behind its rival. Of a fence and what is none, the fence was written later: over a group that
+    /// failed. Of two fences either may be the right one, and more of its group follows a fence: so no group is applied that may be none.
     fn accept_either(&mut self, block: (Header, u64, &[u8]), rival: Option<(Header, u64, &[u8])>) {
+        let is_fence = |one: &(Header, u64, &[u8])| record::begin_life(one.2);
+        let (block, rival) = match rival {
+            Some(rival) if is_fence(&rival) && !is_fence(&block) => (rival, None),
+            rival => (block, rival.filter(is_fence)),
+        };
         let are_fences = |other: &(Header, u64, &[u8])| block.0.group_blocks.min(other.0.group_blocks) > 1;
         let rival = rival.filter(|other| self.partial.is_none() && are_fences(other));
         self.rival = rival.map(|(header, hash, records)| {

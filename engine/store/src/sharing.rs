@@ -28,6 +28,7 @@ pub struct Share {
     shards: Vec<Shard>,
     dirty: u64,
     heal: u64,
+    started: u64,
     checkpoint: Option<Checkpoint>,
 }
 
@@ -89,9 +90,10 @@ impl Store {
 
     /// Owns these shards from now on.
     pub fn take_over(&mut self, share: Box<Share>) {
-        let Share { state, superblock, segments, shards, dirty, heal, checkpoint } = *share;
+        let Share { state, superblock, segments, shards, dirty, heal, started, checkpoint } = *share;
         (self.superblock, self.segments, self.shards) = (superblock, segments, shards);
         (self.dirty, self.heal, self.checkpoint) = (dirty, heal, checkpoint);
+        self.add_started(started);
         self.cleans = true;
         self.refresh();
         self.state = state;
@@ -143,6 +145,7 @@ impl Store {
             shards,
             dirty: self.dirty & theirs,
             heal: self.heal & theirs,
+            started: self.take_started(theirs),
             checkpoint: self.checkpoint.take_if(|checkpoint| is_theirs(checkpoint.shard())),
         };
         (self.dirty, self.heal) = (self.dirty & !theirs, self.heal & !theirs);

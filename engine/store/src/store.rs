@@ -17,6 +17,8 @@ use crate::opening::{Finding, Opening};
 use crate::orders::Order;
 use crate::pool::Pool;
 use crate::reading::Read;
+use crate::replay::Dropped;
+use crate::retry::{Mark, Retry};
 use crate::segments::{Owner, Reason as Want, Segments, reserve_of};
 use crate::superblock::Superblock;
 use crate::types::{Limits, Outcome, Reason, Refusal, State, Summarize, Uid, Wake, WhyReadOnly};
@@ -60,6 +62,10 @@ pub(crate) struct Shard {
     pub(crate) pending: Vec<Pending>,
     /// Changes that are to become records when the next group is made.
     pub(crate) orders: VecDeque<Order>,
+    /// Where the journal was durable, while more of it is in flight.
+    pub(crate) mark: Option<Mark>,
+    /// Messages that opening found torn, until it is durable that they are gone.
+    pub(crate) dropped: Vec<Dropped>,
 }
 
 /// The disk's space.
@@ -96,6 +102,7 @@ impl Room {
 /// The store. See the crate's documentation.
 pub struct Store {
     pub(crate) state: State,
+    pub(crate) retry: Retry,
     pub(crate) limits: Limits,
     pub(crate) summarize: Summarize,
     pub(crate) random: Random,
@@ -187,6 +194,7 @@ impl Store {
         let requests = pages + runs + SHARDS * (crate::block::GROUP_BLOCKS_MAX as usize + 2) + 128;
         Store {
             state: State::Opening,
+            retry: Retry::No,
             limits,
             summarize: |_, _| (0, 0),
             superblock: Superblock {
@@ -278,6 +286,7 @@ impl Store {
 
     /// The end of a turn: what was gathered becomes a group, if none is in flight.
     pub fn turn_ended(&mut self) {
+        self.retry_if_settled();
         if self.state != State::Serving {
             return;
         }

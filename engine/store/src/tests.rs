@@ -19,6 +19,7 @@ mod model;
 mod notes;
 mod outbox;
 mod quotas;
+mod retry;
 mod rig;
 mod sharing;
 mod small_worlds;

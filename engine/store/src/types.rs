@@ -419,7 +419,7 @@ pub enum State {
     Opening,
     /// Everything works.
     Serving,
-    /// Mail is read; nothing is changed any more until the machine restarts.
+    /// Mail is read; nothing is changed until the disk works again: see [`crate::Store::retry`].
     ReadOnly(WhyReadOnly),
     /// The disk is not touched.
     Refused(Reason),
@@ -432,6 +432,8 @@ pub enum WhyReadOnly {
     WriteFailed,
     /// A flush failed.
     FlushFailed,
+    /// The flush failed that ends opening: what was read may not be on the disk, which only another start tells.
+    LastFlushFailed,
 }
 
 /// Why a disk is not opened.
@@ -473,7 +475,10 @@ impl fmt::Display for Reason {
             }
             Reason::NotOurs => write!(out, "the disk is neither blank nor a Barepost disk"),
             Reason::SuperblocksLost => {
-                write!(out, "the disk holds mail of a Barepost server, but its superblocks are lost; it is not formatted")
+                write!(
+                    out,
+                    "the disk holds mail of a Barepost server, but its superblocks are lost; it is not formatted"
+                )
             }
             Reason::Blank => write!(out, "the disk is blank"),
             Reason::FormatFailed => write!(out, "the disk failed while it was formatted"),
@@ -483,10 +488,16 @@ impl fmt::Display for Reason {
 
 impl fmt::Display for WhyReadOnly {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self {
-            WhyReadOnly::WriteFailed => "write",
-            WhyReadOnly::FlushFailed => "flush",
-        };
-        write!(out, "the disk failed a {what}; no mail is accepted until restart")
+        match self {
+            WhyReadOnly::WriteFailed => {
+                write!(out, "the disk failed a write; no mail is accepted until it works again")
+            }
+            WhyReadOnly::FlushFailed => {
+                write!(out, "the disk failed a flush; no mail is accepted until it works again")
+            }
+            WhyReadOnly::LastFlushFailed => {
+                write!(out, "the disk failed a flush while it was opened; no mail is accepted until restart")
+            }
+        }
     }
 }

@@ -520,7 +520,7 @@ pub(crate) fn why(refusal: Refusal) -> &'static str {
         }
         Refusal::LargerThanQuota => "It is larger than all that your mailbox may hold. Nothing was changed.",
         Refusal::ReadOnly => {
-            "The disk has failed: mail can be read, but nothing can be changed until the machine is looked after."
+            "The server's disk has failed. You can read mail, but nothing can be changed until the disk works again. Try again in a few minutes."
         }
         Refusal::NoSuchMessage | Refusal::NoSuchMailbox | Refusal::NoSuchAccount => {
             "It is not there any more: another window or program has moved or removed it."

@@ -260,6 +260,7 @@ fn a_sender_is_refused_for_want_of_room() {
     for (refusal, reply) in [
         (SenderRefusal::StorageFull, "452 4.3.1 No room for the message now\r\n"),
         (SenderRefusal::Busy, "451 4.3.2 Too busy, try again later\r\n"),
+        (SenderRefusal::DiskFailed, "451 4.3.0 The server's disk has failed, try again later\r\n"),
     ] {
         let mut talk = Conversation::greeted();
         talk.world.sender_refusal = Some(refusal);

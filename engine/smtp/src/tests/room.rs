@@ -128,6 +128,7 @@ fn every_refusal_of_a_message_is_said_at_its_end() {
     for (refusal, reply) in [
         (MessageRefusal::StorageFull, "452 4.3.1 No room for the message now\r\n"),
         (MessageRefusal::TryLater, "451 4.3.0 Message not stored, try again later\r\n"),
+        (MessageRefusal::DiskFailed, "451 4.3.0 The server's disk has failed, try again later\r\n"),
         (MessageRefusal::Loop, "554 5.4.6 Message came by too often: a mail loop\r\n"),
         (MessageRefusal::TooManyFields, "550 5.6.0 The header has more than 1,000 fields\r\n"),
         (MessageRefusal::TooBig, "552 5.3.4 Message too big\r\n"),

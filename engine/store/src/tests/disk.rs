@@ -72,6 +72,8 @@ struct Volatile {
     sector: u64,
     bytes: Box<[u8]>,
     completed: Option<u64>,
+    /// The device has said that it failed: until something durable stands in its place, a cut may bring it.
+    failed: Option<u64>,
 }
 
 /// What a power cut does to what was not flushed.
@@ -153,7 +155,7 @@ impl TestDisk {
     pub(crate) fn request(&mut self, request: DiskRequest) {
         let DiskRequest { token, operation, sector, buffer } = request;
         if operation == DiskOperation::Write {
-            self.volatile.push(Volatile { sector: sector.0, bytes: buffer.clone(), completed: None });
+            self.volatile.push(Volatile { sector: sector.0, bytes: buffer.clone(), completed: None, failed: None });
         }
         self.queue.push((DiskRequestCopy { token, operation, sector, buffer }, self.clock));
         self.requests_most = self.requests_most.max(self.queue.len());
@@ -205,9 +207,13 @@ impl TestDisk {
         let write = self
             .volatile
             .iter_mut()
-            .find(|write| write.completed.is_none() && write.sector == sector && *write.bytes == *buffer)
+            .find(|write| {
+                write.completed.is_none() && write.failed.is_none() && write.sector == sector && *write.bytes == *buffer
+            })
             .unwrap();
         if self.fail_writes {
+            write.failed = Some(self.clock);
+            self.fail_by_dice();
             return Err(DiskError::Failed);
         }
         write.completed = Some(self.clock);
@@ -220,6 +226,11 @@ impl TestDisk {
     fn flush_now(&mut self, queued: u64) -> Result<(), DiskError> {
         self.flushes += 1;
         if self.fail_flushes {
+            let clock = self.clock;
+            for write in &mut self.volatile {
+                write.failed = write.completed.take().map(|_| clock).or(write.failed);
+            }
+            self.fail_by_dice();
             return Err(DiskError::Failed);
         }
         let (mut done, left): (Vec<_>, Vec<_>) =
@@ -230,8 +241,36 @@ impl TestDisk {
             for (bytes, number) in write.bytes.chunks(SECTOR_BYTES).zip(write.sector..) {
                 self.durable.insert(number, Durable::of(bytes));
             }
+            let sectors = (write.bytes.len() / SECTOR_BYTES) as u64;
+            self.volatile.retain(|other| {
+                let is_over = other.failed.is_some_and(|failed| Some(failed) <= write.completed);
+                !(is_over && (write.sector..write.sector + sectors).contains(&other.sector))
+            });
         }
         Ok(())
+    }
+
+    /// What becomes of writes that failed, sector by sector: they are in the device's cache like others, or on the disk, or lost, or a
+    /// later cut brings them.
+    fn fail_by_dice(&mut self) {
+        let (failed, left): (Vec<_>, Vec<_>) =
+            self.volatile.drain(..).partition(|write| write.failed.is_some() && write.bytes.len() > SECTOR_BYTES);
+        self.volatile = left;
+        for write in failed {
+            let mood = self.dice.below(5);
+            for (bytes, number) in write.bytes.chunks(SECTOR_BYTES).zip(write.sector..) {
+                let (completed, failed) = match if mood == 4 { self.dice.below(4) } else { mood } {
+                    0 => (write.failed, None),
+                    1 => (None, write.failed),
+                    2 => {
+                        self.durable.insert(number, Durable::of(bytes));
+                        continue;
+                    }
+                    _ => continue,
+                };
+                self.volatile.push(Volatile { sector: number, bytes: bytes.into(), completed, failed });
+            }
+        }
     }
 
     /// What the device answers now: the newest completed write.
@@ -251,6 +290,11 @@ impl TestDisk {
     pub(crate) fn forget_requests(&mut self) {
         self.queue.clear();
         self.volatile.retain(|write| write.completed.is_some());
+    }
+
+    /// What was last to be written there, if no flush has made it durable.
+    pub(crate) fn newest(&self, number: u64) -> Option<SectorBytes> {
+        self.volatile.iter().rev().find(|write| write.covers(number)).map(|write| write.at(number))
     }
 
     /// How many writes a cut now can take back.

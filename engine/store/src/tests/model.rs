@@ -82,19 +82,21 @@ struct Stream {
     waits_for: Option<u32>,
 }
 
-struct World {
-    rig: Rig,
-    dice: Dice,
+pub(super) struct World {
+    pub(super) rig: Rig,
+    pub(super) dice: Dice,
     accounts: Vec<Account>,
     waiting: BTreeMap<u32, Waiting>,
     streams: Vec<Stream>,
     next_token: u64,
     cuts: u32,
     full: u32,
+    /// Whether the disk has failed since it was opened.
+    has_failed: bool,
 }
 
 impl World {
-    fn new(seed: u64, bytes: u64, accounts: usize) -> World {
+    pub(super) fn new(seed: u64, bytes: u64, accounts: usize) -> World {
         let mut rig = Rig::on(TestDisk::new(bytes, seed));
         let accounts = (0..accounts)
             .map(|number| {
@@ -106,10 +108,11 @@ impl World {
             })
             .collect();
         let dice = Dice(seed ^ 0xABCD);
-        World { rig, dice, accounts, waiting: BTreeMap::new(), streams: Vec::new(), next_token: 1, cuts: 0, full: 0 }
+        let (waiting, streams) = (BTreeMap::new(), Vec::new());
+        World { rig, dice, accounts, waiting, streams, next_token: 1, cuts: 0, full: 0, has_failed: false }
     }
 
-    fn act(&mut self) {
+    pub(super) fn act(&mut self) {
         match self.dice.below(16) {
             0..=5 => self.begin(),
             6..=9 => self.stream(),
@@ -174,8 +177,8 @@ impl World {
                 stream.waits_for = (taken < rest.len()).then_some(number);
             }
             Err(refusal) => {
-                assert_eq!(refusal, Refusal::DiskFull);
-                self.full += 1;
+                assert!(self.has_failed || refusal == Refusal::DiskFull, "{refusal:?}");
+                self.full += u32::from(refusal == Refusal::DiskFull);
                 store.abort(stream.id);
                 self.streams.swap_remove(chosen);
                 return;
@@ -226,6 +229,7 @@ impl World {
                 }
                 self.waiting.insert(number, Waiting::Removal(account, tokens));
             }
+            Err(Refusal::ReadOnly) if self.has_failed => {}
             Err(refusal) => assert_eq!(refusal, Refusal::Busy, "a full disk refuses a deletion"),
         }
     }
@@ -343,6 +347,11 @@ impl World {
         for number in done {
             let outcome = self.rig.outcomes.remove(&number).unwrap();
             match (self.waiting.remove(&number).unwrap(), outcome) {
+                // Nobody can say whether the disk has it.
+                (_, Outcome::Refused(Refusal::ReadOnly)) if self.has_failed => {}
+                (Waiting::Delivery(token, to), Outcome::Refused(Refusal::WriteFailed)) if self.has_failed => {
+                    to.iter().for_each(|account| self.set_fate(*account, token, Fate::Gone));
+                }
                 (Waiting::Delivery(token, to), Outcome::Delivered) => {
                     to.iter().for_each(|account| self.set_fate(*account, token, Fate::There));
                 }
@@ -429,8 +438,41 @@ impl World {
         token
     }
 
-    fn cut(mut self) -> World {
+    /// The disk fails writes, flushes or both for a while; from then on it works.
+    pub(super) fn disk_fails(&mut self, turns: u64) {
+        let failing = 1 + self.dice.below(3);
+        (self.rig.disk.fail_flushes, self.rig.disk.fail_writes) = (failing & 1 == 1, failing & 2 == 2);
+        self.has_failed = true;
+        for _ in 0..self.dice.below(turns) {
+            self.act();
+        }
+        (self.rig.disk.fail_flushes, self.rig.disk.fail_writes) = (false, false);
+    }
+
+    /// The disk is tried again until it serves: from then on what was refused is not there, and does not come back.
+    pub(super) fn serve_again(&mut self) {
+        while self.dice.chance(3) {
+            self.rig.store.retry();
+            self.disk_fails(12);
+        }
+        self.rig.settle();
+        self.rig.store.retry();
+        self.rig.settle();
+        self.take_outcomes();
+        assert!(self.waiting.is_empty(), "somebody was not told");
+        for stream in core::mem::take(&mut self.streams) {
+            self.rig.at(self.accounts[stream.to[0]].id).abort(stream.id);
+        }
+        self.rig.settle();
+        self.rig.outcomes.clear();
+        self.has_failed = false;
+        assert!(self.rig.all_serve());
+        self.check();
+    }
+
+    pub(super) fn cut(mut self) -> World {
         self.cuts += 1;
+        self.has_failed = false;
         let mut rig = self.rig;
         if rig.cores > 1 {
             // How many cores there are is new each time.

@@ -155,6 +155,10 @@ impl Rig {
                 guest.answer_arrived(answer);
             }
         }
+        // A core that owns nothing is told of failures, too.
+        if self.guests.len() + 1 == usize::from(self.cores) {
+            (self.cores..16).for_each(|core| while self.store.next_answer(CoreId(core)).is_some() {});
+        }
     }
 
     fn is_idle(&self) -> bool {
@@ -209,6 +213,11 @@ impl Rig {
 
     pub(crate) fn serving(&self) -> bool {
         self.store.state() == State::Serving
+    }
+
+    /// Whether the stores of all cores serve.
+    pub(crate) fn all_serve(&self) -> bool {
+        core::iter::once(&self.store).chain(&self.guests).all(|store| store.state() == State::Serving)
     }
 
     pub(crate) fn create(&mut self, address: &str) -> AccountId {

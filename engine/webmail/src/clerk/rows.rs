@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 use core::cell::LazyCell;
 
 use message::Summary;
-use store::{AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store, Uid};
+use store::{
+    AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store, Uid,
+};
 
 use super::conversing::is_thrown_away;
 use super::written::Facts;
@@ -73,9 +75,7 @@ pub(super) fn ask(rows: &mut [Found], account: AccountId, under_way: &mut usize,
         let (mailbox, uid) = (row.mailbox, row.info.uid);
         let asked = match &row.known {
             Known::Nothing => desk.store_mut().read_summary(account, mailbox, uid, continuation),
-            Known::NoSummary(beginning) => {
-                desk.store_mut().read(account, mailbox, uid, beginning.next(), continuation)
-            }
+            Known::NoSummary(beginning) => desk.store_mut().read(account, mailbox, uid, beginning.next(), continuation),
             _ => continue,
         };
         match asked {

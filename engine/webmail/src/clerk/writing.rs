@@ -20,8 +20,8 @@ use machine::UnixTime;
 use message::compose::{Composer, Files, Letter, Unwritable};
 use message::header::{Address, Field, Header, Mailbox};
 use store::{
-    AccountId, Beginning, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId, MarkChange, Recipient,
-    Refusal, SENT, Uid, UidRange,
+    AccountId, Beginning, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId, MarkChange,
+    Recipient, Refusal, SENT, Uid, UidRange,
 };
 
 use super::arriving::{Arriving, Piece};

@@ -23,6 +23,8 @@ const LEFT_AT_LATEST: Micros = Micros::from_secs(120);
 /// How long a machine may be without power, and take to start. A letter that was held before is due by then, by a clock that is slow too, and where a
 /// mishap made a wake-up late that has come.
 const START_AT_LATEST: Micros = Micros::from_secs(12);
+/// How long it may take until a disk that works again is used, by a clock that is slow too.
+const DISK_AGAIN_AT_LATEST: Micros = Micros::from_secs(70);
 /// How long a machine that is asked to stop may take.
 const STOP_AT_LATEST: Micros = Micros::from_millis(7_500);
 /// How long a machine has to tidy up, and how long it is watched in its sleep, and turns that it may take then.
@@ -72,10 +74,17 @@ impl Room {
         sometimes::end();
         for number in 0..self.stations.len() {
             self.stations[number].heal();
-            // A store whose disk has failed accepts nothing until the machine restarts.
-            if self.stations[number].disk_has_failed || self.stations[number].ended().is_some() {
+            // A disk that has failed is tried again every minute. Where that does not help, and now and then, the machine restarts.
+            let station = &self.stations[number];
+            let restarts = station.ended().is_some() || station.disk_has_failed && !station.awaits_disk();
+            if restarts || station.disk_has_failed && self.dice.one_in(2) {
                 self.cut(number);
             }
+        }
+        let serve = |room: &Room| room.stations.iter().all(|station| !station.awaits_disk());
+        self.until("disks that work again are used", DISK_AGAIN_AT_LATEST, serve);
+        for station in &mut self.stations {
+            station.disk_has_failed = false;
         }
     }
 

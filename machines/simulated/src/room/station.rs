@@ -151,6 +151,12 @@ impl Station {
         self.is_on() && self.machine.console.iter().any(|line| line.starts_with("serving"))
     }
 
+    /// Whether the store is read-only since its disk has failed, and tries it again.
+    pub(super) fn awaits_disk(&self) -> bool {
+        let lines = |end: &str| self.machine.console.iter().filter(|line| line.ends_with(end)).count();
+        self.is_on() && lines("no mail is accepted until it works again") > lines("mail is accepted")
+    }
+
     pub(super) fn is_on(&self) -> bool {
         self.power == Power::On
     }

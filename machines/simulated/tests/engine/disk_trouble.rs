@@ -25,7 +25,7 @@ fn after_a_failed_flush_or_write_nothing_is_acknowledged_mail_is_read_and_the_co
         let mut talk = room.connect(25);
         room.smtp_reply(&mut talk);
         room.smtp(&mut talk, "EHLO client.test");
-        assert!(room.smtp(&mut talk, "MAIL FROM:<>").starts_with("451"));
+        assert!(room.smtp(&mut talk, "MAIL FROM:<>").starts_with("451 4.3.0 The server's disk has failed"));
         room.close(&talk);
 
         let mut talk = room.log_in("ada@barepost.test");
@@ -36,12 +36,46 @@ fn after_a_failed_flush_or_write_nothing_is_acknowledged_mail_is_read_and_the_co
         room.close(&talk);
         room.until_nothing_is_in_use();
 
-        let line = format!("store: the disk failed a {what}; no mail is accepted until restart");
+        let line = format!("store: the disk failed a {what}; no mail is accepted until it works again");
         assert_eq!(lines_with(&room, &line), 1, "{:?}", room.machine.console);
         room.machine.stop = true;
         let asked_at = room.machine.now;
         room.until("the engine has stopped", |room| room.ended.is_some());
         assert!(room.machine.now.since(asked_at) < Micros::from_millis(100), "nothing is waited for");
+    }
+}
+
+#[test]
+fn mail_is_accepted_again_when_the_disk_works_again() {
+    for mood in [Mood::FailsFlushes, Mood::FailsWrites, Mood::FailsAll] {
+        let mut room = Room::new(9);
+        assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+        room.machine.disk.mood = mood;
+        let reply = room.deliver("ada@barepost.test", b"Subject: Not stored\r\n\r\nx\r\n");
+        assert!(reply.starts_with("451 4.3.0 The server's disk has failed"), "{reply}");
+        // It is tried again, and fails again.
+        room.pass(Micros::from_secs(150));
+        let refused = |room: &mut Room| {
+            let mut talk = room.connect(25);
+            room.smtp_reply(&mut talk);
+            room.smtp(&mut talk, "EHLO client.test");
+            let reply = room.smtp(&mut talk, "MAIL FROM:<>");
+            room.close(&talk);
+            reply.starts_with("451 4.3.0 The server's disk has failed")
+        };
+        assert!(refused(&mut room));
+        room.machine.disk.mood = Mood::Works;
+        assert!(refused(&mut room), "it was not tried again yet");
+        room.pass(Micros::from_secs(61));
+        assert!(room.deliver("ada@barepost.test", b"Subject: Stored\r\n\r\ny\r\n").starts_with("250"));
+        assert_eq!(lines_with(&room, "store: the disk failed"), 1, "{:?}", room.machine.console);
+        assert_eq!(lines_with(&room, "store: the disk works again; mail is accepted"), 1, "{:?}", room.machine.console);
+        let mut room = room.power_cut(9);
+        let mut talk = room.log_in("ada@barepost.test");
+        assert!(room.pop3(&mut talk, "STAT").starts_with("+OK 2 "));
+        assert_eq!(room.retrieve(&mut talk, 1), LETTER);
+        assert_eq!(room.retrieve(&mut talk, 2), b"Subject: Stored\r\n\r\ny\r\n");
+        room.close(&talk);
     }
 }
 

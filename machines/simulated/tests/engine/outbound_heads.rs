@@ -97,8 +97,7 @@ fn a_message_of_the_webmail_arrives_at_a_chunk_edge_too() {
     ada.log_in(&mut room, "ada", "lovelace");
     let token = ada.get(&mut room, "/mail/compose").token();
     let line = ["y".repeat(70), "\n".to_string()].concat();
-    let texts: Vec<String> =
-        (0..8).map(|step| line.repeat(1 + (CHUNK - 2_400 + step * 200) / line.len())).collect();
+    let texts: Vec<String> = (0..8).map(|step| line.repeat(1 + (CHUNK - 2_400 + step * 200) / line.len())).collect();
     for text in &texts {
         let form = [
             ("token", token.as_str()),

@@ -1,0 +1,284 @@
+//! After a failed write or flush the store serves again when the disk does, and what failed is gone for good.
+
+use super::disk::{Cut, Fate, TestDisk};
+use super::model::World;
+use super::rig::{MIB, NOW, Rig, body};
+use crate::NewAccount;
+use crate::layout::PAGE_SECTORS;
+use crate::types::{Outcome, Recipient, Refusal, State, WhyReadOnly};
+use alloc::vec::Vec;
+use machine::CoreId;
+
+/// A disk that fails writes, flushes or both.
+const FAILURES: [(bool, bool); 3] = [(true, false), (false, true), (true, true)];
+
+fn fail(rig: &mut Rig, (writes, flushes): (bool, bool)) {
+    (rig.disk.fail_writes, rig.disk.fail_flushes) = (writes, flushes);
+}
+
+fn retry(rig: &mut Rig) {
+    rig.store.retry();
+    rig.settle();
+}
+
+#[test]
+fn after_a_failure_the_store_serves_when_the_disk_does() {
+    for failure in FAILURES {
+        let mut rig = Rig::new(2 * MIB);
+        let ada = rig.create("ada@example.org");
+        rig.deliver(&[ada], &body(1, 500)).unwrap();
+        fail(&mut rig, failure);
+        assert_eq!(rig.deliver(&[ada], &body(2, 500)), Err(Refusal::ReadOnly));
+        for _ in 0..3 {
+            retry(&mut rig);
+            assert!(matches!(rig.store.state(), State::ReadOnly(_)), "it does not work yet");
+            assert_eq!(rig.deliver(&[ada], &body(3, 500)), Err(Refusal::ReadOnly));
+            assert_eq!(rig.list(ada).len(), 1);
+        }
+        fail(&mut rig, (false, false));
+        retry(&mut rig);
+        assert!(rig.serving() && rig.store.is_at_rest());
+        rig.deliver(&[ada], &body(4, 500)).unwrap();
+        for cut in [Cut::Prefix(usize::MAX), Cut::Prefix(0), Cut::Dice] {
+            rig = rig.cut(cut);
+            let list = rig.list(ada);
+            let octets: Vec<_> = list.iter().map(|message| rig.read(ada, message).unwrap()).collect();
+            assert!(octets == [body(1, 500), body(4, 500)], "{} messages", octets.len());
+        }
+    }
+}
+
+#[test]
+fn a_failed_group_that_reached_the_disk_never_counts() {
+    let mut refused = 0;
+    for seed in 0..60 {
+        let mut rig = Rig::on(TestDisk::new(2 * MIB, seed));
+        let ada = rig.create("ada@example.org");
+        rig.deliver(&[ada], &body(1, 500)).unwrap();
+        fail(&mut rig, FAILURES[seed as usize % 3]);
+        assert_eq!(rig.deliver(&[ada], &body(2, 500)), Err(Refusal::ReadOnly));
+        fail(&mut rig, (false, false));
+        retry(&mut rig);
+        assert!(rig.serving());
+        // Nothing was written since: only the fence keeps the failed group from being the journal's next.
+        for _ in 0..3 {
+            rig = rig.cut(Cut::Dice);
+            assert_eq!(rig.list(ada).len(), 1, "seed {seed}");
+            assert!(rig.fsck().is_clean());
+        }
+        refused += 1;
+    }
+    assert_eq!(refused, 60);
+}
+
+/// A lost write of a fence's copy leaves there what stood there before.
+#[test]
+fn a_copy_of_a_failed_group_beside_its_fence_is_not_believed() {
+    for copy in 0..2 {
+        let mut rig = Rig::new(2 * MIB);
+        let ada = rig.create("ada@example.org");
+        rig.deliver(&[ada], &body(1, 500)).unwrap();
+        let place = |rig: &Rig| {
+            let journal = rig.store.shards[ada.shard().index()].journal.as_ref().unwrap();
+            rig.store.segments.geometry.place_page(*journal.chain.last().unwrap(), journal.place)
+        };
+        let page = place(&rig).plus(copy);
+        let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
+        rig.append(delivery, &body(2, 500)).unwrap();
+        let (_, continuation) = rig.continuation();
+        rig.store.commit(delivery, NOW, continuation).unwrap();
+        rig.turn(0);
+        let sectors = page.sector().0..page.plus(1).sector().0;
+        let failed: Vec<_> = sectors.map(|number| rig.disk.newest(number).unwrap()).collect();
+        rig.disk.fail_flushes = true;
+        rig.settle();
+        rig.disk.fail_flushes = false;
+        retry(&mut rig);
+        rig.deliver(&[ada], &body(3, 500)).unwrap();
+        rig.disk.cut(Cut::Prefix(usize::MAX));
+        for (number, bytes) in (page.sector().0..).zip(failed) {
+            rig.disk.poke(number, bytes);
+        }
+        let mut rig = rig.cut(Cut::Prefix(0));
+        let list = rig.list(ada);
+        assert_eq!(list.len(), 2);
+        assert_eq!(rig.read(ada, &list[1]), Ok(body(3, 500)));
+        let rebuilt = |finding: &crate::Finding| matches!(finding.damage, crate::Damage::Rebuilt(_));
+        assert!(!rig.store.findings().iter().any(rebuilt), "copy {copy}");
+    }
+}
+
+#[test]
+fn the_durable_superblock_is_not_written_over() {
+    for seed in 0..20 {
+        let mut rig = Rig::on(TestDisk::new(2 * MIB, seed));
+        let ada = rig.create("ada@example.org");
+        rig.deliver(&[ada], &body(1, 500)).unwrap();
+        rig.store.superblock_due = true;
+        fail(&mut rig, FAILURES[seed as usize % 3]);
+        rig.settle();
+        assert!(matches!(rig.store.state(), State::ReadOnly(_)));
+        fail(&mut rig, (false, false));
+        rig.store.retry();
+        rig.turn(seed as usize % 4);
+        assert!(!rig.serving());
+        // Whatever is being written is lost, also the version that failed before.
+        rig.disk.cut_each(|_| Fate::Garbage);
+        let mut rig = Rig::on(rig.disk);
+        assert!(rig.serving(), "{:?}", rig.store.state());
+        let list = rig.list(ada);
+        assert_eq!(rig.read(ada, &list[0]), Ok(body(1, 500)));
+    }
+}
+
+/// A core that serves again before the first one does is lent no space that a group without a fence may use.
+#[test]
+fn no_space_is_lent_before_the_disk_serves_again() {
+    let mut rig = Rig::of_cores(TestDisk::new(64 * MIB, 7), 2);
+    let ada = rig.create("ada@example.org");
+    rig.begin_to_share();
+    rig.disk.fail_flushes = true;
+    assert_eq!(rig.deliver(&[ada], &body(2, 500)), Err(Refusal::ReadOnly));
+    rig.disk.fail_flushes = false;
+    let before = rig.store.segments.free();
+    rig.store.lend_segments(CoreId(1), 4);
+    assert_eq!(rig.store.segments.free(), before, "a segment was lent");
+    retry(&mut rig);
+    assert!(rig.all_serve());
+    assert_eq!(rig.store.segments.free(), before - 4, "it was asked for, and is lent now");
+}
+
+#[test]
+fn an_account_that_was_not_made_can_be_made_again() {
+    let mut rig = Rig::new(2 * MIB);
+    let new = NewAccount { address: "ada@example.org", aliases: &["a@example.org"], password_hash: "", verifier: "" };
+    fail(&mut rig, (true, false));
+    let (number, continuation) = rig.continuation();
+    rig.store.create_account(&new, NOW, continuation).unwrap();
+    assert!(matches!(rig.outcome(number), Outcome::Refused(Refusal::ReadOnly)));
+    fail(&mut rig, (false, false));
+    retry(&mut rig);
+    assert_eq!(rig.store.find("a@example.org"), None);
+    let (number, continuation) = rig.continuation();
+    let id = rig.store.create_account(&new, NOW, continuation).unwrap();
+    assert!(matches!(rig.outcome(number), Outcome::AccountCreated(_)));
+    rig.deliver(&[id], &body(1, 10)).unwrap();
+}
+
+#[test]
+fn deliveries_under_way_at_a_failure_leave_no_space_behind() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], &body(1, 500)).unwrap();
+    let before = rig.store.space();
+    for failure in FAILURES {
+        for _ in 0..4 {
+            let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
+            rig.append(delivery, &body(2, 60_000)).unwrap();
+        }
+        fail(&mut rig, failure);
+        let refused = rig.deliver(&[ada], &body(3, 500));
+        assert_eq!(refused, Err(Refusal::ReadOnly));
+        fail(&mut rig, (false, false));
+        retry(&mut rig);
+        assert!(rig.serving() && rig.store.is_at_rest());
+        assert_eq!(rig.store.taken(ada), 500);
+    }
+    // A body's segment may have been closed early, no more.
+    let after = rig.store.space();
+    assert!(after.body_bytes == before.body_bytes && after.free_bytes + 2 * 65_536 >= before.free_bytes, "{after:?}");
+}
+
+#[test]
+fn a_disk_that_failed_its_first_flush_is_not_tried_again() {
+    let mut rig = Rig::new(2 * MIB);
+    rig.create("ada@example.org");
+    let mut rig = rig.cut_while_opening(Cut::Prefix(usize::MAX));
+    rig.disk.fail_flushes = true;
+    rig.settle();
+    fail(&mut rig, (false, false));
+    retry(&mut rig);
+    assert_eq!(rig.store.state(), State::ReadOnly(WhyReadOnly::LastFlushFailed));
+}
+
+#[test]
+fn a_torn_message_stays_dropped_where_the_disk_fails() {
+    let mut rig = Rig::new(MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], &body(1, 70_000)).unwrap();
+    let index = &rig.store.shard(ada.shard()).unwrap().index;
+    let entry = *index.mailbox(ada, 1).unwrap().messages.find(1).unwrap();
+    let (last, _) = index.chunks(&entry).last().unwrap();
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    rig.disk.unreadable.extend(last.sector().0..last.sector().0 + PAGE_SECTORS);
+    let mut rig = Rig::opening(rig.disk);
+    while !rig.serving() {
+        rig.turn(1);
+    }
+    rig.disk.fail_writes = true;
+    rig.settle();
+    assert!(matches!(rig.store.state(), State::ReadOnly(_)));
+    fail(&mut rig, (false, false));
+    retry(&mut rig);
+    assert!(rig.serving() && rig.list(ada).is_empty());
+    rig.deliver(&[ada], &body(2, 500)).unwrap();
+    rig = rig.cut(Cut::Prefix(usize::MAX));
+    let list = rig.list(ada);
+    assert_eq!(list.len(), 1);
+    assert_eq!(rig.read(ada, &list[0]), Ok(body(2, 500)));
+    assert!(rig.fsck().is_clean());
+}
+
+fn live(cores: u8, seed: u64, bytes: u64, accounts: usize, failures: u32) {
+    let mut world = World::new(seed, bytes, accounts);
+    if cores > 1 {
+        world.rig.cores = cores;
+        world = world.cut();
+    }
+    for _ in 0..failures {
+        for _ in 0..world.dice.below(40) {
+            world.act();
+        }
+        world.disk_fails(30);
+        match world.dice.below(6) {
+            0 => world = world.cut(),
+            1 => {
+                world.rig.settle();
+                world.rig.store.retry();
+                let turns = world.dice.below(20);
+                (0..turns).for_each(|_| world.rig.turn(1));
+                world = world.cut();
+            }
+            _ => world.serve_again(),
+        }
+        if world.dice.chance(3) {
+            world = world.cut();
+        }
+    }
+    let report = world.cut().rig.fsck();
+    assert!(report.refused.is_none() && report.accounts.len() == accounts, "{report}");
+}
+
+/// Lives of each kind: as many as take seconds.
+const LIVES: u64 = if cfg!(debug_assertions) { 12 } else { 100 };
+
+#[test]
+fn every_promise_holds_where_the_disk_fails_and_works_again() {
+    for seed in 0..LIVES {
+        live(1, 5000 + seed, 4 << 20, 1 + seed as usize % 4, 30);
+    }
+}
+
+#[test]
+fn every_promise_holds_where_a_nearly_full_disk_fails() {
+    for seed in 0..LIVES {
+        live(1, 6000 + seed, 3 << 19, 1 + seed as usize % 3, 30);
+    }
+}
+
+#[test]
+fn every_promise_holds_where_a_disk_of_several_cores_fails() {
+    for seed in 0..LIVES {
+        live(2, 7000 + seed, 6 << 20, 1 + seed as usize % 8, 25);
+    }
+}
