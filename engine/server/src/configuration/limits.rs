@@ -70,7 +70,7 @@ impl Value for Quota {
         }
         let units = [(['M', 'm'], 20), (['G', 'g'], 30), (['T', 't'], 40)];
         let unit = units.into_iter().find_map(|(letters, bits)| Some((text.strip_suffix(letters)?, bits)));
-        let (number, bits) = unit.ok_or("the unit is missing: M, G or T")?;
+        let (number, bits) = unit.ok_or("the unit must be M, G or T")?;
         let digits = Some(number).filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
         let number: u64 = digits.and_then(|digits| digits.parse().ok()).ok_or("before the unit stands no number")?;
         match number.checked_mul(1 << bits) {

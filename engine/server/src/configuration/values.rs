@@ -50,6 +50,9 @@ impl Value for HostName {
     }
 }
 
+const ANOTHER_SCRIPT: &str =
+    "a domain in another script is written in its form for DNS, such as \"xn--bcher-kva.example\"";
+
 fn check_host_name(text: &str) -> Result<(), &'static str> {
     if text.is_empty() {
         return Err("the name is empty");
@@ -66,6 +69,9 @@ fn check_host_name(text: &str) -> Result<(), &'static str> {
         }
         if label.len() > 63 {
             return Err("the name has a label longer than 63 characters");
+        }
+        if !label.is_ascii() {
+            return Err(ANOTHER_SCRIPT);
         }
         if !label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
             return Err("the name has a character that no host name has");
@@ -117,7 +123,10 @@ impl Value for Address {
     fn parse(text: &str) -> Result<Address, &'static str> {
         let (local, domain) = text.rsplit_once('@').ok_or("the address has no @ in it")?;
         check_local_part(local)?;
-        check_host_name(domain).map_err(|_| "what follows the @ is not a domain")?;
+        check_host_name(domain).map_err(|_| match domain.is_ascii() {
+            true => "what follows the @ is not a domain",
+            false => ANOTHER_SCRIPT,
+        })?;
         let mut lower = local.to_lowercase();
         let local_bytes = lower.len();
         lower.push('@');
@@ -156,7 +165,7 @@ impl Value for Span {
     fn parse(text: &str) -> Result<Span, &'static str> {
         let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
         let unit = units.into_iter().find_map(|(letters, ms)| Some((text.strip_suffix(letters)?, ms)));
-        let (number, unit_ms) = unit.ok_or("the unit is missing: ms, s, m or h")?;
+        let (number, unit_ms) = unit.ok_or("the unit must be ms, s, m or h")?;
         let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
         let number = number.parse::<u64>().ok().filter(|_| is_number).ok_or("before the unit stands no number")?;
         match number.checked_mul(unit_ms) {
