@@ -4,6 +4,12 @@
 //! guest is an fdatasync. So nothing is lost when QEMU is killed, and when the host loses power only what the guest
 //! had not flushed, which it had not acknowledged to anybody either. `cache=none` would be no safer, is slower for small
 //! writes, and does not work on every file system.
+//!
+//! Every error of the disk is reported to the guest, which answers its clients. By default QEMU
+//! stops a guest whose host file system is full, and without a monitor nothing starts it again.
+//!
+//! QEMU gives up what it never needs (`-sandbox`): other programs, other users' rights, outdated
+//! system calls, and changes of its own limits. So a guest that breaks into QEMU gains little.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,6 +17,9 @@ use std::path::{Path, PathBuf};
 
 use super::accelerator::Accelerator;
 use crate::services::{Reached, SERVICES};
+
+/// What QEMU's process may not do.
+const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
 /// Which of QEMU's machines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -85,6 +94,7 @@ impl Setup {
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let mut line = Line::default();
         line.flag("-nodefaults").flag("-no-user-config");
+        line.option("-sandbox", SANDBOX);
         line.option("-name", "barepost,debug-threads=on").option("-display", "none");
         self.machine(&mut line);
         line.option("-smp", self.cores.to_string()).option("-m", format!("{}M", self.memory_mib));
@@ -109,7 +119,7 @@ impl Setup {
         line.option("-netdev", self.network.backend());
         line.option("-device", self.device("virtio-net", &format!("netdev=network{}", self.network.card())));
         line.option("-drive", with_file("if=none,id=disk,format=raw,cache=writeback,file=", &self.disk, ""));
-        line.option("-device", self.device("virtio-blk", "drive=disk"));
+        line.option("-device", self.device("virtio-blk", "drive=disk,werror=report,rerror=report"));
         line.option("-object", "rng-builtin,id=entropy");
         line.option("-device", self.device("virtio-rng", "rng=entropy"));
         if let Some(plugin) = &self.plugin {

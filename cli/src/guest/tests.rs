@@ -62,6 +62,25 @@ fn a_flush_of_the_guest_reaches_the_disk_of_the_host() {
 }
 
 #[test]
+fn every_error_of_the_disk_is_reported_to_the_guest() {
+    for machine in [MachineType::Q35, MachineType::Microvm] {
+        let line = line(&Setup { machine, ..setup() });
+        assert!(line.contains("drive=disk,werror=report,rerror=report"), "{line}");
+    }
+}
+
+#[test]
+fn qemu_runs_in_its_sandbox_on_every_network() {
+    for network in [Network::User { base: 20000 }, Network::Tap { interface: "tap0".into(), queues: 1 }] {
+        let line = line(&Setup { network, ..setup() });
+        assert!(line.contains("-sandbox on,"), "{line}");
+        for denied in ["obsolete", "elevateprivileges", "spawn", "resourcecontrol"] {
+            assert!(line.contains(&format!("{denied}=deny")), "{line}");
+        }
+    }
+}
+
+#[test]
 fn a_comma_in_a_path_stays_part_of_it() {
     let line = line(&Setup { disk: "a,b/disk.img".into(), configuration: PathBuf::from("c,,d.toml"), ..setup() });
     assert!(line.contains("file=a,,b/disk.img "), "{line}");
