@@ -57,6 +57,8 @@ ACCESS = """
 plaintext_auth_from = ["10.0.2.0/24"]
 unthrottled_from    = ["10.0.2.0/24"]
 """
+# The same where the machine has a section [network]: what suits the demo is refused there.
+ACCESS_FIXED = ACCESS.replace("10.0.2.0/24", "10.0.2.2/32")
 ACCESS_THROTTLED = """
 [access]
 plaintext_auth_from = ["10.0.2.0/24"]

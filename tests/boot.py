@@ -70,6 +70,22 @@ class Booting(barepost.Test):
         # Who may read the folder could read the mail and the passwords.
         self.assertEqual((data / "barepost.toml").stat().st_mode & 0o077, 0)
         self.assertEqual((data / "disk.img").stat().st_mode & 0o077, 0)
+        # As long as the file stays as it is, each start tells the passwords; no other folder has the same.
+        passwords = [user["password"] for user in made["user"]]
+        self.assertEqual(machine.stop(), 0)
+        again = "\n".join(self.boot(data).process.lines())
+        self.assertTrue(all(password in again for password in passwords), again)
+        other = "\n".join(self.boot(self.folder / "other").process.lines())
+        self.assertIn("demo users", other)
+        self.assertFalse(any(password in other for password in passwords), other)
+
+    def test_a_wide_range_of_friends_is_told_with_its_line(self):
+        text = CONFIGURATION + "[access]\nunthrottled_from = [\"10.0.0.0/8\", \"10.0.2.0/24\"]\n"
+        said = self.boot(self.data(configuration=text)).process.lines()
+        line = text[:text.index("10.0.0.0/8")].count("\n") + 1
+        self.assertEqual([told for told in said if "wider than a /16" in told],
+                         [told for told in said if f"barepost.toml:{line}: unthrottled_from names 10.0.0.0/8" in told])
+        self.assertEqual(sum("wider than" in told for told in said), 1, said)
 
     def test_a_change_of_the_machine_type_finds_the_mail(self):
         data = self.data()
@@ -117,6 +133,8 @@ class Refusing(barepost.Test):
             ("domains = [\"a.test\"]\n", "barepost.toml:", "`hostname` is missing"),
             (CONFIGURATION.replace("ada@", "ada[at]"), "barepost.toml:5:", "expected"),
             (CONFIGURATION + "[access]\nplaintext_auth_from = [\"10.0.2.0/33\"]\n", "barepost.toml:", "10.0.2.0/33"),
+            (CONFIGURATION + barepost.ACCESS + "[network]\naddress = \"10.0.2.15/24\"\n", "barepost.toml:",
+             "plaintext_auth_from names 10.0.2.0/24", "[network]"),
         )):
             with self.subTest(expected):
                 data = self.data(f"wrong{number}", text)

@@ -373,6 +373,15 @@ class Refusing(HostedTest):
         self.addCleanup(network.ip, "link delete tap1")
         self.refused("tap1", "--tap tap1", "CAP_NET_ADMIN", child=network.without_rights_to_networks)
 
+    def test_hosted_what_suits_the_demo_alone_is_refused(self):
+        network.make_tap("tap1")
+        self.addCleanup(network.ip, "link delete tap1")
+        data = self.data(configuration=CONFIGURATION.replace("10.9.0.0/24", "10.0.2.0/24"))
+        self.refused("tap1", "barepost.toml:", "plaintext_auth_from names 10.0.2.0/24", "tap interface", data=data)
+        empty = self.folder / "empty"
+        self.refused("tap1", f"{empty}/barepost.toml: there is no such file", "--data", data=empty)
+        self.assertFalse(empty.exists() or (data / "disk.img").exists(), "something was made")
+
     def test_hosted_a_second_machine_on_the_same_data_is_refused(self):
         network.make_tap("tap1")
         self.addCleanup(network.ip, "link delete tap1")

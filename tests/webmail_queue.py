@@ -75,7 +75,7 @@ def configuration(host):
     """Of a machine with an administrator, whose mail for far.test goes to that host."""
     address = f'address  = "{ADMINISTRATOR}@{DOMAIN}"'
     assert address in barepost.CONFIGURATION
-    return barepost.CONFIGURATION.replace(address, f"{address}\nadmin = true") + barepost.ACCESS + f'''
+    return barepost.CONFIGURATION.replace(address, f"{address}\nadmin = true") + barepost.ACCESS_FIXED + f'''
 [network]
 address = "10.0.2.15/24"
 gateway = "10.0.2.2"

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use server::configuration::Password;
+
 use crate::failure::Failure;
 use crate::guest::{Accelerator, End, Event, Guest, MachineType, Network, Plugin, Running, Setup};
 use crate::house::House;
@@ -44,6 +46,14 @@ impl Workplace {
         let folder = house.target(format!("bench/data-{}", std::process::id()));
         let data = DataFolder::open(&folder)?;
         Ok(Workplace { folder, data, image, qemu, stop: stop.clone() })
+    }
+
+    /// The password of the first user, Ada: made with the data.
+    pub(super) fn password(&self) -> Result<&str, Failure> {
+        match self.data.configuration.users.first().map(|user| &user.password) {
+            Some(Password::Plain(password)) => Ok(password),
+            Some(Password::Argon2id(_)) | None => Err(Failure::broke("the data has no user with a password")),
+        }
     }
 
     /// The emulator, for a report: `QEMU 7.2.22`.

@@ -18,11 +18,10 @@ use server::pack::BadPack;
 
 use crate::disk;
 use crate::failure::Failure;
-use crate::run::{LEAVE_PATIENCE, authorities, certificates, signing};
+use crate::run::{LEAVE_PATIENCE, authorities, certificates, demo, signing};
 use crate::site;
 
-/// What is written on the first run.
-pub(super) const DEMO: &str = include_str!("demo/barepost.toml");
+/// The page that is made on the first run.
 const DEMO_PAGE: &str = include_str!("demo/index.html");
 /// The size of a new disk. The file is sparse: it takes what is written to it.
 const DISK_BYTES: u64 = 1 << 30;
@@ -31,8 +30,9 @@ const DISK_BYTES: u64 = 1 << 30;
 pub(crate) struct DataFolder {
     pub(crate) configuration: Configuration,
     pub(crate) configuration_path: PathBuf,
-    /// Whether `barepost.toml` is as it was made on the first run.
-    pub(crate) is_demo: bool,
+    /// The demo's users and their passwords, while `barepost.toml` is as it was made on the first
+    /// run.
+    pub(crate) demo_users: Option<String>,
     pub(crate) disk_path: PathBuf,
     /// The packed site, if there is one.
     pub(crate) site_path: Option<PathBuf>,
@@ -48,9 +48,22 @@ pub(crate) struct DataFolder {
 impl DataFolder {
     /// Opens the folder; makes what is missing.
     ///
-    /// Errors: refused when another machine uses it, when the configuration is wrong, or when the disk is not one
-    /// that this version can serve.
+    /// Errors: as those of [`DataFolder::open_if`].
     pub(crate) fn open(folder: &Path) -> Result<DataFolder, Failure> {
+        DataFolder::open_if(&|_| Ok(()), folder)
+    }
+
+    /// Opens the folder; makes what is missing.
+    ///
+    /// `accepts`: looks at the configuration before anything else is made; its errors are `LINE: `
+    /// and what is wrong there.
+    ///
+    /// Errors: refused when another machine uses it, when the configuration is wrong, or when the
+    /// disk is not one that this version can serve.
+    pub(crate) fn open_if(
+        accepts: &dyn Fn(&Configuration) -> Result<(), String>,
+        folder: &Path,
+    ) -> Result<DataFolder, Failure> {
         let refused = |doing: &str, path: &Path| {
             let path = path.display().to_string();
             let doing = doing.to_string();
@@ -62,9 +75,13 @@ impl DataFolder {
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused("making the folder", folder))?;
         let folder = folder.canonicalize().map_err(refused("looking for the folder", folder))?;
         let configuration_path = folder.join("barepost.toml");
-        make_demo(&folder, &configuration_path).map_err(refused("making the file", &configuration_path))?;
+        if !configuration_path.exists() {
+            let text = demo::make()?;
+            make_demo(&folder, &configuration_path, &text).map_err(refused("making the file", &configuration_path))?;
+        }
         let (text, configuration) = read_configuration(&configuration_path)?;
         let wrong = |what: &dyn Display| wrong(&configuration_path, what);
+        accepts(&configuration).map_err(|what| wrong(&what))?;
 
         let disk_path = folder.join("disk.img");
         let file = private(OpenOptions::new().read(true).write(true).create(true))
@@ -80,7 +97,7 @@ impl DataFolder {
                 let pack = site::pack(site.as_deref(), policy)
                     .map_err(|failure| wrong(&format_args!(" [web] site: {failure}")))?;
                 let path = folder.join("site.pack");
-                std::fs::write(&path, pack).map_err(refused("writing", &path))?;
+                certificates::write(&path, &pack)?;
                 Some(path)
             }
         };
@@ -89,11 +106,11 @@ impl DataFolder {
         let signing_keys_path = folder.join("signing-keys.pack");
         certificates::write(&signing_keys_path, &signing::pack(&folder, &configuration)?)?;
         let authorities_path = authorities::pack(&folder, &configuration, wrong)?;
-        let is_demo = text == DEMO;
+        let demo_users = demo::users(&text, &configuration);
         Ok(DataFolder {
             configuration,
             configuration_path,
-            is_demo,
+            demo_users,
             disk_path,
             site_path,
             certificates_path,
@@ -161,10 +178,10 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 /// Makes the configuration if there is none, and the page that it names.
-fn make_demo(folder: &Path, path: &Path) -> std::io::Result<()> {
+fn make_demo(folder: &Path, path: &Path, text: &str) -> std::io::Result<()> {
     match private(OpenOptions::new().write(true).create_new(true)).open(path) {
         Ok(mut file) => {
-            file.write_all(DEMO.as_bytes())?;
+            file.write_all(text.as_bytes())?;
             let site = folder.join("site");
             if site.exists() {
                 return Ok(());
@@ -214,20 +231,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_demo_configuration_is_valid_and_serves_the_user_network_of_qemu() {
-        let configuration = Configuration::parse(DEMO).unwrap();
-        assert_eq!(configuration.users.len(), 2);
-        assert!(configuration.access.allows_plaintext_auth([10, 0, 2, 2].into()));
-        assert!(configuration.access.is_unthrottled([10, 0, 2, 2].into()));
-    }
-
-    #[test]
     fn a_new_folder_gets_a_configuration_and_a_sparse_disk_and_keeps_them() {
         use std::os::unix::fs::MetadataExt;
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("a/b");
         let data = DataFolder::open(&folder).unwrap();
-        assert!(data.is_demo && data.site_path.as_ref().is_some_and(|path| path.exists()));
+        assert!(data.demo_users.is_some() && data.site_path.as_ref().is_some_and(|path| path.exists()));
         let disk = data.disk_path.metadata().unwrap();
         assert_eq!(disk.len(), DISK_BYTES);
         assert!(disk.blocks() * 512 < 1 << 20, "the disk is sparse");
@@ -235,7 +244,7 @@ mod tests {
         std::fs::write(folder.join("barepost.toml"), "hostname = 'mail.a.test'\ndomains = ['a.test']\n").unwrap();
         std::fs::write(folder.join("disk.img"), vec![0; 2 << 20]).unwrap();
         let data = DataFolder::open(&folder).unwrap();
-        assert!(!data.is_demo);
+        assert!(data.demo_users.is_none());
         assert_eq!(data.disk_path.metadata().unwrap().len(), 2 << 20, "the disk that was there");
         assert_eq!(
             std::fs::read_dir(&folder).unwrap().count(),
@@ -252,6 +261,16 @@ mod tests {
         assert_eq!(failure.status(), 2);
         assert!(failure.to_string().contains("barepost.toml:2:1: `domain` is not known"), "{failure}");
         assert!(!place.path().join("disk.img").exists(), "nothing was made");
+    }
+
+    #[test]
+    fn a_configuration_that_is_not_accepted_leaves_no_disk() {
+        let place = tempfile::tempdir().unwrap();
+        let refuse = |_: &Configuration| Err("7: not here".to_string());
+        let failure = DataFolder::open_if(&refuse, place.path()).err().unwrap();
+        assert_eq!(failure.status(), 2);
+        assert!(failure.to_string().ends_with("barepost.toml:7: not here"), "{failure}");
+        assert!(!place.path().join("disk.img").exists() && !place.path().join("tls").exists());
     }
 
     #[test]

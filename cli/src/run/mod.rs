@@ -4,13 +4,16 @@
 //! interface, the configuration, the disk, QEMU, the accelerator. Then the image is built and booted; or, hosted, the
 //! engine starts in this process.
 
+mod access;
 mod authorities;
 mod certificates;
 mod data;
+mod demo;
 mod ready;
 mod serve;
 mod signing;
 
+use access::Way;
 pub(crate) use data::{DataFolder, read_configuration};
 pub(crate) use ready::watch as watch_services;
 pub(crate) use signing::keys as signing_keys;
@@ -32,6 +35,7 @@ use crate::services::{Reached, SERVICES, Service, base_max};
 use crate::stop::Stop;
 use crate::terminal::say;
 use server::Sizes;
+use server::configuration::Configuration;
 
 /// How long a machine that was just killed may still hold what it had.
 pub(crate) const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
@@ -78,9 +82,7 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
 fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
     check_memory(options)?;
     let network = network(options)?;
-    let data = DataFolder::open(&options.data)?;
-    check_reached(&network, data.configuration.network.as_ref())
-        .map_err(|failure| Failure::refused(format_args!("{}: {failure}", data.configuration_path.display())))?;
+    let data = open(options)?;
     let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
     let accelerator = options.accel.choose(&qemu)?;
     let image = image::build(house, stop)?;
@@ -119,7 +121,7 @@ fn run_hosted(options: &Options, interface: &str, stop: &Stop) -> Result<(), Fai
     check_memory(options)?;
     let cores = options.cores as u8;
     let taps = Hosted::attach(interface, cores)?;
-    let data = DataFolder::open(&options.data)?;
+    let data = open(options)?;
     let services = services_on_tap(&data);
     announce(&format!("hosted on {interface}"), options, &services, &data);
     if stop.is_requested() {
@@ -127,6 +129,23 @@ fn run_hosted(options: &Options, interface: &str, stop: &Stop) -> Result<(), Fai
     }
     let machine = Hosted::start(taps, cores, &data, options.memory)?;
     serve::serve(machine, &watch_services(services), stop)
+}
+
+/// The data folder, if its configuration suits the way on which clients come.
+fn open(options: &Options) -> Result<DataFolder, Failure> {
+    let way = if options.tap.is_some() { Way::Tap } else { Way::Forwarded };
+    let configuration_path = options.data.join("barepost.toml");
+    if way == Way::Tap && !configuration_path.exists() {
+        return Err(Failure::refused(format_args!(
+            "{}: there is no such file, and the demo is for forwarded ports only. Is --data right? Else write it first",
+            configuration_path.display()
+        )));
+    }
+    let accepts = |configuration: &Configuration| {
+        check_reached(way, configuration.network.as_ref())?;
+        access::check(configuration, way)
+    };
+    DataFolder::open_if(&accepts, &options.data)
 }
 
 /// Errors: refused when so many cores need more memory.
@@ -149,8 +168,11 @@ fn announce(machine: &str, options: &Options, services: &[(Service, SocketAddr)]
     for (service, address) in services {
         say(format_args!("barepost: {} at {address}", service.name));
     }
-    if data.is_demo {
-        say("barepost: demo users ada@barepost.test, password lovelace; grace@barepost.test, password hopper");
+    for range in access::wide(&data.configuration) {
+        say(format_args!("barepost: {}:{range}", data.configuration_path.display()));
+    }
+    if let Some(users) = &data.demo_users {
+        say(format_args!("barepost: demo users {users}"));
     }
 }
 
@@ -198,17 +220,17 @@ fn tap_queues(flags: &str, cores: u32, machine: MachineType) -> Result<u32, &'st
 
 /// QEMU forwards ports to one address only, the first that its own DHCP server gives.
 ///
-/// Errors: refused when the machine is to have another one, under which nobody would ever reach it.
-fn check_reached(network: &Network, configured: Option<&server::configuration::Network>) -> Result<(), Failure> {
-    let (Network::User { .. }, Some(configured)) = (network, configured) else { return Ok(()) };
+/// Errors: the machine is to have another one, under which nobody would ever reach it.
+fn check_reached(way: Way, configured: Option<&server::configuration::Network>) -> Result<(), String> {
+    let (Way::Forwarded, Some(configured)) = (way, configured) else { return Ok(()) };
     if configured.addresses.iter().any(|own| own.address == FORWARDED_TO) {
         return Ok(());
     }
     let own: Vec<String> = configured.addresses.iter().map(|own| own.address.to_string()).collect();
-    Err(Failure::refused(format_args!(
-        "[network]: ports are forwarded to {FORWARDED_TO}, not to {}; remove the section, or use --tap",
+    Err(format!(
+        " [network]: ports are forwarded to {FORWARDED_TO}, not to {}; remove the section, or use --tap",
         own.join(", ")
-    )))
+    ))
 }
 
 /// A machine that was just killed may take a moment to give its ports back.
@@ -300,14 +322,12 @@ mod tests {
             );
             server::configuration::Configuration::parse(&text).unwrap().network
         };
-        let (user, tap) = (Network::User { base: 20000 }, Network::Tap { interface: "tap0".into(), queues: 1 });
         let other = configured([10, 0, 0, 2]);
-        let failure = check_reached(&user, other.as_ref()).unwrap_err();
-        assert_eq!(failure.status(), 2);
-        assert!(failure.to_string().contains("not to 10.0.0.2") && failure.to_string().contains("--tap"), "{failure}");
-        check_reached(&tap, other.as_ref()).unwrap();
-        check_reached(&user, configured([10, 0, 2, 15]).as_ref()).unwrap();
-        check_reached(&user, None).unwrap();
+        let wrong = check_reached(Way::Forwarded, other.as_ref()).unwrap_err();
+        assert!(wrong.contains("not to 10.0.0.2") && wrong.contains("--tap"), "{wrong}");
+        check_reached(Way::Tap, other.as_ref()).unwrap();
+        check_reached(Way::Forwarded, configured([10, 0, 2, 15]).as_ref()).unwrap();
+        check_reached(Way::Forwarded, None).unwrap();
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub use abuse::Abuse;
 pub use error::ConfigurationError;
 pub use filter::{Filter, WhenAway};
 pub use limits::{Limits, PER_DAY_MAX, PerDay, Quota};
-pub use network::{Access, Network};
+pub use network::{Access, AccessRange, Network};
 pub use relay::{AuthorityFile, Place, PlaceHost, Relay, Smarthost, SmarthostLogin, SmarthostTls, Way};
 pub use tls::CertificateFiles;
 pub use users::{Forwarding, Keep, PASSWORD_BYTES_MAX, Password, User};

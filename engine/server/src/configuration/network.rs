@@ -94,31 +94,43 @@ fn gateways(
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Access {
     /// Where logging in without TLS is allowed.
-    pub plaintext_auth_from: Vec<Prefix>,
+    pub plaintext_auth_from: Vec<AccessRange>,
     /// Whom no limit on rates, delay or ban concerns.
-    pub unthrottled_from: Vec<Prefix>,
+    pub unthrottled_from: Vec<AccessRange>,
+}
+
+/// A range of clients that `[access]` names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AccessRange {
+    /// Its addresses.
+    pub prefix: Prefix,
+    /// The line of the configuration in which it is named.
+    pub line: usize,
 }
 
 impl Access {
     /// Whether a client at `address` may log in without TLS.
     pub fn allows_plaintext_auth(&self, address: IpAddr) -> bool {
-        self.plaintext_auth_from.iter().any(|prefix| prefix.contains(address))
+        self.plaintext_auth_from.iter().any(|range| range.prefix.contains(address))
     }
 
     /// Whether a client at `address` is free of limits, delays and bans.
     pub fn is_unthrottled(&self, address: IpAddr) -> bool {
-        self.unthrottled_from.iter().any(|prefix| prefix.contains(address))
+        self.unthrottled_from.iter().any(|range| range.prefix.contains(address))
     }
 }
 
 pub(super) fn access(section: &Section<'_, '_>) -> Result<Access, ConfigurationError> {
     section.refuse_unknown(&["plaintext_auth_from", "unthrottled_from"])?;
-    let prefixes = |key| match section.optional(key) {
-        Some(item) => parsed_once(&item.list(PREFIXES_MAX, "a list of prefixes")?, "a prefix"),
-        None => Ok(Vec::new()),
-    };
     Ok(Access {
-        plaintext_auth_from: prefixes("plaintext_auth_from")?,
-        unthrottled_from: prefixes("unthrottled_from")?,
+        plaintext_auth_from: ranges(section, "plaintext_auth_from")?,
+        unthrottled_from: ranges(section, "unthrottled_from")?,
     })
+}
+
+fn ranges(section: &Section<'_, '_>, key: &str) -> Result<Vec<AccessRange>, ConfigurationError> {
+    let Some(item) = section.optional(key) else { return Ok(Vec::new()) };
+    let items = item.list(PREFIXES_MAX, "a list of prefixes")?;
+    let prefixes: Vec<Prefix> = parsed_once(&items, "a prefix")?;
+    Ok(prefixes.into_iter().zip(&items).map(|(prefix, item)| AccessRange { prefix, line: item.line() }).collect())
 }

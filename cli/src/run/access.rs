@@ -1,0 +1,103 @@
+//! `[access]` against the way on which clients come: what suits forwarded ports is refused
+//! elsewhere, and ranges that are wide are told of.
+//!
+//! All connections through forwarded ports come from one address of QEMU's own network. A range
+//! that stands for it makes everybody a friend once the machine is reached by other ways.
+
+use std::net::IpAddr;
+
+use server::configuration::{AccessRange, Configuration};
+
+/// QEMU's own network, as the demo's configuration names it.
+const QEMU_NETWORK: &str = "10.0.2.0/24";
+/// A range of a shorter prefix is wide.
+const IPV4_PREFIX_MIN: u8 = 16;
+const IPV6_PREFIX_MIN: u8 = 48;
+
+/// How clients reach the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    /// Through ports that QEMU forwards.
+    Forwarded,
+    /// By a tap interface.
+    Tap,
+}
+
+/// Errors: a range that only suits forwarded ports to a demo; said as all that is wrong with a
+/// configuration.
+pub(super) fn check(configuration: &Configuration, way: Way) -> Result<(), String> {
+    let place = match way {
+        Way::Tap => "a tap interface",
+        Way::Forwarded if configuration.network.is_some() => "a machine with a section [network]",
+        Way::Forwarded => return Ok(()),
+    };
+    match ranges(configuration).find(|(_, range)| range.prefix.to_string() == QEMU_NETWORK) {
+        None => Ok(()),
+        Some((key, AccessRange { line, .. })) => Err(format!(
+            "{line}: {key} names {QEMU_NETWORK}, from which the demo's forwarded ports are reached, and this is \
+             {place}; name the range of your own clients instead, or remove it"
+        )),
+    }
+}
+
+/// What is to be told of wide ranges, a line for each.
+pub(super) fn wide(configuration: &Configuration) -> Vec<String> {
+    let is_wide = |range: &AccessRange| match range.prefix.address() {
+        IpAddr::V4(_) => range.prefix.length() < IPV4_PREFIX_MIN,
+        IpAddr::V6(_) => range.prefix.length() < IPV6_PREFIX_MIN,
+    };
+    let said = |(key, AccessRange { prefix, line }): (&str, &AccessRange)| {
+        let least = if prefix.address().is_ipv4() { IPV4_PREFIX_MIN } else { IPV6_PREFIX_MIN };
+        format!("{line}: {key} names {prefix}, which is wider than a /{least}; make sure that all of it is yours")
+    };
+    ranges(configuration).filter(|(_, range)| is_wide(range)).map(said).collect()
+}
+
+/// All ranges, each with the key that names it.
+fn ranges(configuration: &Configuration) -> impl Iterator<Item = (&'static str, &AccessRange)> {
+    let access = &configuration.access;
+    let plaintext = access.plaintext_auth_from.iter().map(|range| ("plaintext_auth_from", range));
+    plaintext.chain(access.unthrottled_from.iter().map(|range| ("unthrottled_from", range)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configuration(sections: &str) -> Configuration {
+        Configuration::parse(&format!("hostname = 'mail.a.test'\ndomains = ['a.test']\n{sections}")).unwrap()
+    }
+
+    #[test]
+    fn the_range_of_forwarded_ports_is_refused_elsewhere() {
+        for key in ["plaintext_auth_from", "unthrottled_from"] {
+            let demo = configuration(&format!("[access]\n{key} = [\n'10.0.0.0/24',\n'10.0.2.0/24']\n"));
+            assert_eq!(check(&demo, Way::Forwarded), Ok(()));
+            let wrong = check(&demo, Way::Tap).unwrap_err();
+            assert!(wrong.starts_with(&format!("6: {key} names 10.0.2.0/24")) && wrong.contains("tap"), "{wrong}");
+        }
+        let access = "[access]\nunthrottled_from = ['10.0.2.0/24']\n[network]\naddress = '10.0.2.15/24'\n";
+        assert!(check(&configuration(access), Way::Forwarded).unwrap_err().contains("[network]"));
+        let narrow = access.replace("10.0.2.0/24", "10.0.2.2/32");
+        for way in [Way::Forwarded, Way::Tap] {
+            assert_eq!(check(&configuration(&narrow), way), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_range_wider_than_a_16_or_a_48_is_told() {
+        let told = |range: &str| wide(&configuration(&format!("[access]\nunthrottled_from = ['{range}']\n")));
+        for narrow in ["10.1.0.0/16", "192.0.2.1/32", "2001:db8::/48"] {
+            assert_eq!(told(narrow), [""; 0], "{narrow}");
+        }
+        assert_eq!(
+            told("10.0.0.0/15"),
+            ["4: unthrottled_from names 10.0.0.0/15, which is wider than a /16; make sure that all of it is yours"]
+        );
+        assert_eq!(
+            told("2001:db8::/47"),
+            ["4: unthrottled_from names 2001:db8::/47, which is wider than a /48; make sure that all of it is yours"]
+        );
+        assert_eq!(wide(&configuration("[access]\nplaintext_auth_from = ['0.0.0.0/0', '::/0']\n")).len(), 2);
+    }
+}

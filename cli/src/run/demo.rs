@@ -1,0 +1,113 @@
+//! The configuration of the first run: a mail domain of nobody, and two users with passwords made
+//! for this folder alone.
+//!
+//! Invariant: no password is in the source, so no machine can be entered by whoever has read it.
+
+use rsa::Generate;
+use server::configuration::{Configuration, Password};
+
+use crate::failure::Failure;
+
+const TEXT: &str = include_str!("demo/barepost.toml");
+/// What the users' passwords replace in it, in the order of the users.
+const PLACES: [&str; 2] = ["PASSWORD-OF-ADA", "PASSWORD-OF-GRACE"];
+
+/// Letters that make no words and are not taken for each other.
+const LETTERS: &[u8; 20] = b"bcdfghjkmnpqrstvwxyz";
+const GROUPS: usize = 4;
+const GROUP_LETTERS: usize = 4;
+const _: () = assert!(20_u128.pow((GROUPS * GROUP_LETTERS) as u32) > 1 << 64, "a password has 64 bits at least");
+
+/// The text of a new configuration.
+pub(super) fn make() -> Result<String, Failure> {
+    let mut text = TEXT.to_string();
+    for place in PLACES {
+        text = text.replacen(place, &password()?, 1);
+    }
+    Ok(text)
+}
+
+/// The users and their passwords, for people, if a configuration is as it was made.
+pub(super) fn users(text: &str, configuration: &Configuration) -> Option<String> {
+    let mut made = TEXT.to_string();
+    let mut said = Vec::new();
+    for (place, user) in PLACES.iter().zip(&configuration.users) {
+        let Password::Plain(password) = &user.password else { return None };
+        made = made.replacen(place, password, 1);
+        said.push(format!("{}, password {password}", user.address));
+    }
+    (made == text).then(|| said.join("; "))
+}
+
+/// Groups of letters that a person can type.
+fn password() -> Result<String, Failure> {
+    let mut password = String::new();
+    for group in 0..GROUPS {
+        if group > 0 {
+            password.push('-');
+        }
+        for _ in 0..GROUP_LETTERS {
+            password.push(letter()?);
+        }
+    }
+    Ok(password)
+}
+
+/// Each as likely as the others.
+fn letter() -> Result<char, Failure> {
+    loop {
+        let [byte] = <[u8; 1]>::try_generate().map_err(|error| Failure::broke(format_args!("chance: {error}")))?;
+        let limit = u8::MAX / LETTERS.len() as u8 * LETTERS.len() as u8;
+        let chosen = LETTERS.get(usize::from(byte) % LETTERS.len());
+        if let (true, Some(letter)) = (byte < limit, chosen) {
+            return Ok(char::from(*letter));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_demo_serves_clients_of_forwarded_ports() {
+        let configuration = Configuration::parse(&make().unwrap()).unwrap();
+        assert_eq!(configuration.users.len(), PLACES.len());
+        assert!(configuration.access.allows_plaintext_auth([10, 0, 2, 2].into()));
+        assert!(configuration.access.is_unthrottled([10, 0, 2, 2].into()));
+    }
+
+    #[test]
+    fn demo_passwords_are_made_anew_for_each_folder() {
+        let passwords = || -> Vec<String> {
+            let users = Configuration::parse(&make().unwrap()).unwrap().users;
+            let plain = users.into_iter().map(|user| match user.password {
+                Password::Plain(password) => password,
+                Password::Argon2id(_) => panic!("a hash tells nobody the password"),
+            });
+            plain.collect()
+        };
+        let mut all: Vec<String> = (0..50).flat_map(|_| passwords()).collect();
+        for password in &all {
+            assert_eq!(password.split('-').map(str::len).collect::<Vec<_>>(), [GROUP_LETTERS; GROUPS], "{password}");
+            assert!(password.bytes().all(|byte| byte == b'-' || LETTERS.contains(&byte)), "{password}");
+        }
+        let seen = all.concat();
+        assert!(LETTERS.iter().all(|letter| seen.contains(char::from(*letter))), "each letter comes up");
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 100);
+    }
+
+    #[test]
+    fn demo_users_are_told_while_the_file_is_as_it_was_made() {
+        let text = make().unwrap();
+        let said = |text: &str| users(text, &Configuration::parse(text).unwrap());
+        let users = said(&text).unwrap();
+        assert!(users.starts_with("ada@barepost.test, password ") && users.contains("; grace@"), "{users}");
+        let password = users.split([' ', ';']).nth(2).unwrap();
+        assert!(text.contains(password));
+        assert_eq!(said(&text.replace("[web]", "[web] ")), None);
+        assert_eq!(said("hostname = 'mail.a.test'\ndomains = ['a.test']\n"), None);
+    }
+}
