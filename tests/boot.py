@@ -20,7 +20,7 @@ import tomllib
 
 import barepost
 from barepost import CONFIGURATION, free_ports
-from mail import DOMAIN, Letters, stuffed
+from mail import DOMAIN, PASSWORD, Letters, stuffed
 from processes import STOP_SECONDS, alive, children, cpu_seconds, die_with_us, until
 
 # Where the text of a panic is kept on the disk, in bytes (docs/format.md, section 2).
@@ -168,6 +168,7 @@ class Refusing(barepost.Test):
         before = digest(other / "disk.img")
         guest = self.watch(barepost.Guest(command, self.folder / "console", other / "disk.img"))
         with self.assertRaises(AssertionError):
+            (CONFIGURATION.replace(PASSWORD, "hopper", 1), "barepost.toml:6:", "at least 8 characters"),
             guest.answers(5)
         self.assertRegex("\n".join(guest.process.lines()), r"(?i)disk|format")
         guest.kill()

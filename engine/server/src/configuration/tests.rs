@@ -152,7 +152,7 @@ fn a_value_of_another_type_is_refused() {
     refused(&with_root("user = 1"), 3, "this is of type integer", "sections `[[user]]`");
     refused(&with_root("[user]"), 3, "this is of type table", "sections `[[user]]`");
     refused(&with_root("access = []"), 3, "this is of type array", "a section `[access]`");
-    refused(&with_user("password = 'x'\nadmin = 'yes'"), 6, "this is of type string", "true or false");
+    refused(&with_user("password = 'lovelace'\nadmin = 'yes'"), 6, "this is of type string", "true or false");
 }
 
 #[test]
@@ -194,38 +194,45 @@ fn an_address_must_be_well_formed() {
         ("ada@localhost", "what follows the @ is not a domain"),
         ("ada@bücher.test", "xn--bcher-kva.example"),
     ] {
-        let text = with_root(&format!("[[user]]\npassword = 'x'\naddress = '{address}'"));
+        let text = with_root(&format!("[[user]]\npassword = 'lovelace'\naddress = '{address}'"));
         refused(&text, 5, what, "an address, such as");
     }
-    let text =
-        with_root("[[user]]\npassword = 'x'\naddress = 'Łucja.O\\u0027Neil@a.test'".replace("\\u0027", "+").as_str());
+    let text = with_root(
+        "[[user]]\npassword = 'lovelace'\naddress = 'Łucja.O\\u0027Neil@a.test'".replace("\\u0027", "+").as_str(),
+    );
     assert_eq!(Configuration::parse(&text).unwrap().users[0].address.as_str(), "łucja.o+neil@a.test");
 }
 
 #[test]
 fn an_address_must_belong_to_one_of_the_domains() {
-    let text = with_root("[[user]]\naddress = 'ada@b.test'\npassword = 'x'");
+    let text = with_root("[[user]]\naddress = 'ada@b.test'\npassword = 'lovelace'");
     refused(&text, 4, "`b.test` is not one of the domains", "a domain that `domains` names");
-    let text = with_user("password = 'x'\naliases = [\n 'info@a.test',\n 'info@b.test']");
+    let text = with_user("password = 'lovelace'\naliases = [\n 'info@a.test',\n 'info@b.test']");
     refused(&text, 8, "`b.test` is not one of the domains", "a domain that `domains` names");
 }
 
 #[test]
 fn an_address_is_given_to_one_account_only() {
-    let again = "password = 'x'\n[[user]]\naddress = 'ADA@a.test'\npassword = 'y'";
+    let again = "password = 'lovelace'\n[[user]]\naddress = 'ADA@a.test'\npassword = 'countess'";
     refused(&with_user(again), 7, "`ada@a.test` is given twice", "nobody else's");
-    let alias = "password = 'x'\n[[user]]\naddress = 'grace@a.test'\npassword = 'y'\naliases = ['ada@a.test']";
+    let alias =
+        "password = 'lovelace'\n[[user]]\naddress = 'grace@a.test'\npassword = 'countess'\naliases = ['ada@a.test']";
     refused(&with_user(alias), 9, "`ada@a.test` is given twice", "nobody else's");
-    refused(&with_user("password = 'x'\naliases = ['ada@a.test']"), 6, "`ada@a.test` is given twice", "nobody else's");
+    refused(
+        &with_user("password = 'lovelace'\naliases = ['ada@a.test']"),
+        6,
+        "`ada@a.test` is given twice",
+        "nobody else's",
+    );
 }
 
 #[test]
 fn what_comes_for_nobody_is_read_by_one_account_of_the_domain() {
-    let text = with_user("password = 'x'\ncatch_all = ['b.test']");
+    let text = with_user("password = 'lovelace'\ncatch_all = ['b.test']");
     refused(&text, 6, "`b.test` is not one of the domains", "a domain that `domains` names");
-    let twice = "password = 'x'\ncatch_all = ['A.test']\n[[user]]\naddress = 'grace@a.test'\npassword = 'y'\ncatch_all = ['a.test']";
+    let twice = "password = 'lovelace'\ncatch_all = ['A.test']\n[[user]]\naddress = 'grace@a.test'\npassword = 'countess'\ncatch_all = ['a.test']";
     refused(&with_user(twice), 10, "`a.test` is caught twice", "one account that reads");
-    let once = Configuration::parse(&with_user("password = 'x'\ncatch_all = ['A.test']")).unwrap();
+    let once = Configuration::parse(&with_user("password = 'lovelace'\ncatch_all = ['A.test']")).unwrap();
     assert_eq!(once.users.first().map(|user| user.catch_all.as_slice()), Some(once.domains.as_slice()));
 }
 
@@ -234,6 +241,10 @@ fn an_account_has_exactly_one_password_that_a_client_can_send() {
     refused(&with_user(""), 3, "the account has no password", "`password` or `password_hash`");
     refused(&with_user("password = ''"), 5, "the password is empty", "at least one character");
     refused(&with_user("password = \"a\\nb\""), 5, "a control character", "a client can send");
+    for short in ["x", "hopper7", "7 ä€ßöü"] {
+        refused(&with_user(&format!("password = '{short}'")), 5, "the password is too short", "at least 8 characters");
+    }
+    Configuration::parse(&with_user("password = '8 ä€ßöüx'")).unwrap();
     refused(&with_user(&format!("password = '{}'", "x".repeat(201))), 5, "the password is too long", "at most 200");
     refused(&with_user("password = 'x'\npassword_hash = 'y'"), 6, "both a password and a hash", "one of the two");
 }
@@ -336,7 +347,7 @@ fn both_families_may_have_their_addresses_and_gateways() {
 fn the_size_of_a_configuration_is_bounded() {
     refused(&"#".repeat(TEXT_BYTES_MAX + 1), 1, "the file is too long", "at most 1 MiB");
     let users: String =
-        (0..=USERS_MAX).map(|n| format!("[[user]]\naddress = 'u{n}@a.test'\npassword = 'x'\n")).collect();
+        (0..=USERS_MAX).map(|n| format!("[[user]]\naddress = 'u{n}@a.test'\npassword = 'lovelace'\n")).collect();
     refused(&with_root(&users), 3 + 3 * USERS_MAX, "one too many", "at most 4096");
     let deep = format!("hostname = {}", "[".repeat(10_000));
     assert!(Configuration::parse(&deep).is_err());
@@ -382,7 +393,7 @@ fn certificates_are_named_with_their_keys_and_lines() {
 
 #[test]
 fn mail_is_sent_on_to_others_and_kept_unless_it_is_said_that_it_is_not() {
-    let parsed = |rest: &str| Configuration::parse(&with_user(&format!("password = 'x'\n{rest}")));
+    let parsed = |rest: &str| Configuration::parse(&with_user(&format!("password = 'lovelace'\n{rest}")));
     let forwarding = |rest: &str| parsed(rest).expect("it is right").users[0].forwarding.clone();
     let addresses = ["bob@far.test", "grace@a.test"].map(|address| Address::parse(address).expect("an address"));
     let expected = |keep| Some(Forwarding { addresses: addresses.to_vec(), keep });
@@ -401,14 +412,14 @@ fn mail_is_sent_on_to_others_and_kept_unless_it_is_said_that_it_is_not() {
         ("aliases = ['lady@a.test']\nforward = ['lady@a.test']", "to itself"),
         (&format!("forward = [{many}]"), "one too many"),
     ] {
-        refused(&with_user(&format!("password = 'x'\n{wrong}")), 5 + wrong.matches('\n').count() + 1, what, "");
+        refused(&with_user(&format!("password = 'lovelace'\n{wrong}")), 5 + wrong.matches('\n').count() + 1, what, "");
     }
 }
 
 #[test]
 fn limits_of_a_day_are_numbers_of_an_account_or_of_all() {
     let text = with_root(
-        "[limits]\nmessages_per_day = 1_000\n[[user]]\naddress = 'ada@a.test'\npassword = 'x'\nnew_recipients_per_day = 'unlimited'",
+        "[limits]\nmessages_per_day = 1_000\n[[user]]\naddress = 'ada@a.test'\npassword = 'lovelace'\nnew_recipients_per_day = 'unlimited'",
     );
     let configuration = Configuration::parse(&text).unwrap();
     let Limits { messages_per_day, new_recipients_per_day, .. } = configuration.limits;
@@ -419,7 +430,7 @@ fn limits_of_a_day_are_numbers_of_an_account_or_of_all() {
     for wrong in ["0", "-1", "1_000_001", "99999999999", "1.5", "'1'", "'many'", "true", "0x10"] {
         let what = "`messages_per_day` is no limit";
         refused(
-            &with_user(&format!("password = 'x'\nmessages_per_day = {wrong}")),
+            &with_user(&format!("password = 'lovelace'\nmessages_per_day = {wrong}")),
             6,
             what,
             "1000000, or \"unlimited\"",
@@ -431,11 +442,12 @@ fn limits_of_a_day_are_numbers_of_an_account_or_of_all() {
 
 #[test]
 fn quotas_are_sizes_with_a_unit_of_an_account_or_of_all() {
-    let text = with_root("[limits]\nquota = '2G'\n[[user]]\naddress = 'ada@a.test'\npassword = 'x'\nquota = '500M'");
+    let text =
+        with_root("[limits]\nquota = '2G'\n[[user]]\naddress = 'ada@a.test'\npassword = 'lovelace'\nquota = '500M'");
     let configuration = Configuration::parse(&text).expect("it is right");
     assert_eq!(configuration.limits.quota, Quota::Octets(2 << 30));
     assert_eq!(configuration.users[0].quota, Some(Quota::Octets(500 << 20)));
-    let text = with_user("password = 'x'\nquota = 'unlimited'");
+    let text = with_user("password = 'lovelace'\nquota = 'unlimited'");
     let configuration = Configuration::parse(&text).expect("it is right");
     assert_eq!((configuration.limits.quota, configuration.users[0].quota), (Quota::Unlimited, Some(Quota::Unlimited)));
     for (wrong, what) in [
@@ -449,7 +461,7 @@ fn quotas_are_sizes_with_a_unit_of_an_account_or_of_all() {
         ("'99999999999999999999T'", "no number"),
         ("2", "integer"),
     ] {
-        refused(&with_user(&format!("password = 'x'\nquota = {wrong}")), 6, what, "500M");
+        refused(&with_user(&format!("password = 'lovelace'\nquota = {wrong}")), 6, what, "500M");
         refused(&with_root(&format!("[limits]\nquota = {wrong}")), 4, what, "unlimited");
     }
     refused(&with_root("[limits]\nquotas = '1G'"), 4, "`quotas` is not known", "`quota`");

@@ -15,6 +15,8 @@ use super::{ALIASES_MAX, DOMAINS_MAX, FORWARDS_MAX, USERS_MAX};
 
 /// The longest password, in bytes: it must fit a line of POP3 (RFC 2449 §4 allows 255) with room to spare.
 pub const PASSWORD_BYTES_MAX: usize = 200;
+/// The shortest password of an account, in characters; the webmail asks for as many.
+const PASSWORD_CHARACTERS_MIN: usize = 8;
 
 /// An account that is made if it is not there yet; from then on the log is the truth.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -200,11 +202,20 @@ fn caught(
 
 fn password(section: &Section<'_, '_>) -> Result<Password, ConfigurationError> {
     match (section.optional("password"), section.optional("password_hash")) {
-        (Some(item), None) => sayable(&item, "password").map(Password::Plain),
+        (Some(item), None) => plain_password(&item),
         (None, Some(item)) => password_hash(&item),
         (Some(_), Some(hash)) => Err(hash.error("the account has both a password and a hash", "one of the two")),
         (None, None) => Err(section.error("the account has no password", "`password` or `password_hash`")),
     }
+}
+
+fn plain_password(item: &Item<'_, '_>) -> Result<Password, ConfigurationError> {
+    let text = sayable(item, "password")?;
+    if text.chars().count() < PASSWORD_CHARACTERS_MIN {
+        let expected = format_args!("at least {PASSWORD_CHARACTERS_MIN} characters");
+        return Err(item.error("the password is too short", expected));
+    }
+    Ok(Password::Plain(text))
 }
 
 /// What is said to log in; `what`: the user or the password.
