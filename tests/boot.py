@@ -57,6 +57,7 @@ class Booting(barepost.Test):
         made = tomllib.loads((data / "barepost.toml").read_text())
         self.assertTrue(made["user"])
         said = "\n".join(machine.process.lines())
+        self.assertIn(f"made a new, empty disk of 1 GiB: {data}/disk.img", said)
         for user in made["user"]:
             address, password = user["address"], user["password"]
             self.assertIn(address, said)
@@ -75,6 +76,7 @@ class Booting(barepost.Test):
         self.assertEqual(machine.stop(), 0)
         again = "\n".join(self.boot(data).process.lines())
         self.assertTrue(all(password in again for password in passwords), again)
+        self.assertNotIn("made a new, empty disk", again)
         other = "\n".join(self.boot(self.folder / "other").process.lines())
         self.assertIn("demo users", other)
         self.assertFalse(any(password in other for password in passwords), other)
@@ -111,8 +113,11 @@ class Refusing(barepost.Test):
         machine.ready()
         machine.stop()
 
-    def refused(self, *expected, data=None, arguments=(), environment=None, ports=None):
-        """Starts `run`, and returns the one line in which it says why it does not."""
+    def refused(self, *expected, data=None, arguments=(), environment=None, ports=None, said=r""):
+        """Starts `run`, and returns the one line in which it says why it does not.
+
+        `said`: what it has to say before, as a pattern.
+        """
         data = data or self.data()
         done = subprocess.run(
             [barepost.COMMAND, "run", "--ports", str(ports or free_ports()), "--data", data, *arguments],
@@ -121,10 +126,27 @@ class Refusing(barepost.Test):
         )
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
-        self.assertEqual(done.stdout, "")
+        self.assertRegex(done.stdout, rf"\A{said}\Z")
         for text in expected:
             self.assertIn(text, done.stderr)
         return done.stderr
+
+    def test_a_lost_disk_is_replaced_only_when_that_is_asked_for(self):
+        data = self.data()
+        self.learn(data)
+        disk, kept = data / "disk.img", self.folder / "kept.img"
+        disk.rename(kept)
+        (data / "certificates.pack").unlink()
+        for lost in ("tls", "dkim"):
+            self.refused(f"{disk}: the disk is missing", lost, "not mounted", "--data", "--new", data=data)
+        self.assertEqual(sorted(path.name for path in data.iterdir()), ["barepost.toml", "dkim", "signing-keys.pack", "tls"])
+        machine = self.boot(data, "--new")
+        machine.process.wait_for_line(rf"made a new, empty disk of 1 GiB: {disk}$", 1)
+        self.assertEqual(machine.mailbox("ada"), [])
+        self.assertEqual(machine.stop(), 0)
+        before = digest(disk)
+        self.refused("disk.img", "--new never replaces", data=data, arguments=("--new",))
+        self.assertEqual(digest(disk), before)
 
     def test_a_wrong_configuration_is_told_with_its_file_and_line(self):
         for number, (text, *expected) in enumerate((
@@ -135,6 +157,7 @@ class Refusing(barepost.Test):
             (CONFIGURATION + "[access]\nplaintext_auth_from = [\"10.0.2.0/33\"]\n", "barepost.toml:", "10.0.2.0/33"),
             (CONFIGURATION + barepost.ACCESS + "[network]\naddress = \"10.0.2.15/24\"\n", "barepost.toml:",
              "plaintext_auth_from names 10.0.2.0/24", "[network]"),
+            (CONFIGURATION.replace(PASSWORD, "hopper", 1), "barepost.toml:6:", "at least 8 characters"),
         )):
             with self.subTest(expected):
                 data = self.data(f"wrong{number}", text)
@@ -168,7 +191,6 @@ class Refusing(barepost.Test):
         before = digest(other / "disk.img")
         guest = self.watch(barepost.Guest(command, self.folder / "console", other / "disk.img"))
         with self.assertRaises(AssertionError):
-            (CONFIGURATION.replace(PASSWORD, "hopper", 1), "barepost.toml:6:", "at least 8 characters"),
             guest.answers(5)
         self.assertRegex("\n".join(guest.process.lines()), r"(?i)disk|format")
         guest.kill()
@@ -202,7 +224,8 @@ class Refusing(barepost.Test):
             for program in pathlib.Path(folder).glob("*"):
                 if not program.name.startswith(("qemu-", "apt")) and not (programs / program.name).exists():
                     (programs / program.name).symlink_to(program)
-        self.refused("qemu-system-x86", "install", environment={**os.environ, "PATH": str(programs)})
+        self.refused("qemu-system-x86", "install", environment={**os.environ, "PATH": str(programs)},
+                     said=r"barepost: made a new, empty disk of 1 GiB: [^\n]*/disk.img\n")
 
     def test_wrong_options_are_refused(self):
         for arguments in (["--memory", "1M"], ["--memory", "much"], ["--cores", "0"], ["--machine", "vax"],

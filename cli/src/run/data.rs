@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -18,13 +18,20 @@ use server::pack::BadPack;
 
 use crate::disk;
 use crate::failure::Failure;
+use crate::run::disk_file::{self, MissingDisk};
 use crate::run::{LEAVE_PATIENCE, authorities, certificates, demo, signing};
 use crate::site;
 
 /// The page that is made on the first run.
 const DEMO_PAGE: &str = include_str!("demo/index.html");
-/// The size of a new disk. The file is sparse: it takes what is written to it.
-const DISK_BYTES: u64 = 1 << 30;
+
+/// What a folder has to be like to be opened.
+pub(crate) struct Terms<'a> {
+    pub(crate) missing_disk: MissingDisk,
+    /// Looks at the configuration before anything else is made. Errors: `LINE: ` and what is wrong
+    /// there.
+    pub(crate) accepts: &'a dyn Fn(&Configuration) -> Result<(), String>,
+}
 
 /// A data folder that is ours alone.
 pub(crate) struct DataFolder {
@@ -34,6 +41,8 @@ pub(crate) struct DataFolder {
     /// run.
     pub(crate) demo_users: Option<String>,
     pub(crate) disk_path: PathBuf,
+    /// The size of the disk in bytes if it was made just now.
+    pub(crate) new_disk_bytes: Option<u64>,
     /// The packed site, if there is one.
     pub(crate) site_path: Option<PathBuf>,
     /// The packed certificates and their keys.
@@ -46,24 +55,19 @@ pub(crate) struct DataFolder {
 }
 
 impl DataFolder {
-    /// Opens the folder; makes what is missing.
+    /// Opens the folder; makes what is missing, a disk only on the first run.
     ///
-    /// Errors: as those of [`DataFolder::open_if`].
+    /// Errors: as those of [`DataFolder::open_on`].
     pub(crate) fn open(folder: &Path) -> Result<DataFolder, Failure> {
-        DataFolder::open_if(&|_| Ok(()), folder)
+        let terms = Terms { missing_disk: MissingDisk::MakeOnFirstRun, accepts: &|_| Ok(()) };
+        DataFolder::open_on(&terms, folder)
     }
 
     /// Opens the folder; makes what is missing.
     ///
-    /// `accepts`: looks at the configuration before anything else is made; its errors are `LINE: `
-    /// and what is wrong there.
-    ///
-    /// Errors: refused when another machine uses it, when the configuration is wrong, or when the
-    /// disk is not one that this version can serve.
-    pub(crate) fn open_if(
-        accepts: &dyn Fn(&Configuration) -> Result<(), String>,
-        folder: &Path,
-    ) -> Result<DataFolder, Failure> {
+    /// Errors: refused when another machine uses it, when the configuration is wrong, when the disk
+    /// is missing and may not be made, or when it is not one that this version can serve.
+    pub(crate) fn open_on(terms: &Terms<'_>, folder: &Path) -> Result<DataFolder, Failure> {
         let refused = |doing: &str, path: &Path| {
             let path = path.display().to_string();
             let doing = doing.to_string();
@@ -74,6 +78,7 @@ impl DataFolder {
         }
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused("making the folder", folder))?;
         let folder = folder.canonicalize().map_err(refused("looking for the folder", folder))?;
+        let place = disk_file::find(&folder, terms.missing_disk)?;
         let configuration_path = folder.join("barepost.toml");
         if !configuration_path.exists() {
             let text = demo::make()?;
@@ -81,15 +86,11 @@ impl DataFolder {
         }
         let (text, configuration) = read_configuration(&configuration_path)?;
         let wrong = |what: &dyn Display| wrong(&configuration_path, what);
-        accepts(&configuration).map_err(|what| wrong(&what))?;
+        (terms.accepts)(&configuration).map_err(|what| wrong(&what))?;
 
-        let disk_path = folder.join("disk.img");
-        let file = private(OpenOptions::new().read(true).write(true).create(true))
-            .open(&disk_path)
-            .map_err(refused("opening", &disk_path))?;
+        let file = disk_file::open(&place).map_err(refused("opening", &place.path))?;
         lock(&file, &folder)?;
-        size(&file).map_err(refused("making the disk", &disk_path))?;
-        disk::check_format(&file, &disk_path)?;
+        disk::check_format(&file, &place.path)?;
         let policy = configuration.web.policy(&configuration.hostname);
         let site_path = match configuration.web.site.as_ref().map(|site| folder.join(site)) {
             None if policy.is_none() => None,
@@ -111,7 +112,8 @@ impl DataFolder {
             configuration,
             configuration_path,
             demo_users,
-            disk_path,
+            disk_path: place.path,
+            new_disk_bytes: place.is_new.then_some(disk_file::NEW_BYTES),
             site_path,
             certificates_path,
             signing_keys_path,
@@ -202,11 +204,6 @@ fn not_text(bytes: &[u8]) -> String {
     format!("{line}:{column}: this byte is not UTF-8; expected text in UTF-8")
 }
 
-fn size(mut disk: &File) -> std::io::Result<()> {
-    // Not the metadata's length, which is 0 for a block device.
-    if disk.seek(SeekFrom::End(0))? == 0 { disk.set_len(DISK_BYTES) } else { Ok(()) }
-}
-
 fn lock(disk: &File, folder: &Path) -> Result<(), Failure> {
     let started = Instant::now();
     loop {
@@ -238,19 +235,36 @@ mod tests {
         let data = DataFolder::open(&folder).unwrap();
         assert!(data.demo_users.is_some() && data.site_path.as_ref().is_some_and(|path| path.exists()));
         let disk = data.disk_path.metadata().unwrap();
-        assert_eq!(disk.len(), DISK_BYTES);
+        assert_eq!((disk.len(), data.new_disk_bytes), (disk_file::NEW_BYTES, Some(disk_file::NEW_BYTES)));
         assert!(disk.blocks() * 512 < 1 << 20, "the disk is sparse");
         drop(data);
         std::fs::write(folder.join("barepost.toml"), "hostname = 'mail.a.test'\ndomains = ['a.test']\n").unwrap();
         std::fs::write(folder.join("disk.img"), vec![0; 2 << 20]).unwrap();
         let data = DataFolder::open(&folder).unwrap();
-        assert!(data.demo_users.is_none());
+        assert!(data.demo_users.is_none() && data.new_disk_bytes.is_none());
         assert_eq!(data.disk_path.metadata().unwrap().len(), 2 << 20, "the disk that was there");
         assert_eq!(
             std::fs::read_dir(&folder).unwrap().count(),
             8,
             "site and pack are left alone, and beside certificate and keys, and a pack of each, nothing else is there"
         );
+    }
+
+    #[test]
+    fn a_folder_that_has_lost_its_disk_is_refused_and_left_as_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        drop(DataFolder::open(place.path()).unwrap());
+        std::fs::remove_file(place.path().join("disk.img")).unwrap();
+        std::fs::remove_file(place.path().join("barepost.toml")).unwrap();
+        let failure = DataFolder::open(place.path()).err().unwrap();
+        assert_eq!(failure.status(), 2);
+        assert!(failure.to_string().contains("disk.img: the disk is missing"), "{failure}");
+        for name in ["disk.img", "barepost.toml"] {
+            assert!(!place.path().join(name).exists(), "{name} was made");
+        }
+        let terms = Terms { missing_disk: MissingDisk::Make, accepts: &|_| Ok(()) };
+        let data = DataFolder::open_on(&terms, place.path()).unwrap();
+        assert_eq!(data.new_disk_bytes, Some(disk_file::NEW_BYTES));
     }
 
     #[test]
@@ -267,7 +281,8 @@ mod tests {
     fn a_configuration_that_is_not_accepted_leaves_no_disk() {
         let place = tempfile::tempdir().unwrap();
         let refuse = |_: &Configuration| Err("7: not here".to_string());
-        let failure = DataFolder::open_if(&refuse, place.path()).err().unwrap();
+        let terms = Terms { missing_disk: MissingDisk::MakeOnFirstRun, accepts: &refuse };
+        let failure = DataFolder::open_on(&terms, place.path()).err().unwrap();
         assert_eq!(failure.status(), 2);
         assert!(failure.to_string().ends_with("barepost.toml:7: not here"), "{failure}");
         assert!(!place.path().join("disk.img").exists() && !place.path().join("tls").exists());

@@ -9,12 +9,15 @@ mod authorities;
 mod certificates;
 mod data;
 mod demo;
+mod disk_file;
 mod ready;
 mod serve;
 mod signing;
 
 use access::Way;
+use data::Terms;
 pub(crate) use data::{DataFolder, read_configuration};
+use disk_file::MissingDisk;
 pub(crate) use ready::watch as watch_services;
 pub(crate) use signing::keys as signing_keys;
 
@@ -50,6 +53,10 @@ pub(crate) struct Options {
     /// Where disk.img and barepost.toml are; made with demo users on the first run
     #[arg(long, value_name = "DIR", default_value = "./data")]
     data: PathBuf,
+    /// Make a new, empty disk where disk.img is missing though a machine has run on this folder
+    /// before
+    #[arg(long)]
+    new: bool,
     /// Processor cores of the machine, from 1 to 16; each has a queue of a tap interface made with `multi_queue`
     #[arg(long, value_name = "N", default_value = "1", value_parser = cores)]
     cores: u32,
@@ -131,7 +138,7 @@ fn run_hosted(options: &Options, interface: &str, stop: &Stop) -> Result<(), Fai
     serve::serve(machine, &watch_services(services), stop)
 }
 
-/// The data folder, if its configuration suits the way on which clients come.
+/// The data folder. A disk that was made is told of at once, whatever becomes of this run.
 fn open(options: &Options) -> Result<DataFolder, Failure> {
     let way = if options.tap.is_some() { Way::Tap } else { Way::Forwarded };
     let configuration_path = options.data.join("barepost.toml");
@@ -145,7 +152,12 @@ fn open(options: &Options) -> Result<DataFolder, Failure> {
         check_reached(way, configuration.network.as_ref())?;
         access::check(configuration, way)
     };
-    DataFolder::open_if(&accepts, &options.data)
+    let missing_disk = if options.new { MissingDisk::Make } else { MissingDisk::MakeOnFirstRun };
+    let data = DataFolder::open_on(&Terms { missing_disk, accepts: &accepts }, &options.data)?;
+    if let Some(bytes) = data.new_disk_bytes {
+        say(format_args!("barepost: made a new, empty disk of {} GiB: {}", bytes >> 30, data.disk_path.display()));
+    }
+    Ok(data)
 }
 
 /// Errors: refused when so many cores need more memory.
