@@ -89,6 +89,17 @@ class Booting(barepost.Test):
                          [told for told in said if f"barepost.toml:{line}: unthrottled_from names 10.0.0.0/8" in told])
         self.assertEqual(sum("wider than" in told for told in said), 1, said)
 
+    def test_two_cores_run_in_the_least_memory_that_is_not_refused(self):
+        refused = subprocess.run(
+            [barepost.COMMAND, "run", "--data", self.data(), "--cores", "2", "--memory", "129M"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=barepost.BUILD_SECONDS,
+            preexec_fn=die_with_us,
+        )
+        self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
+        least = re.fullmatch(r"barepost: --memory 129M: 2 cores need at least (\d+M) here\n", refused.stderr)[1]
+        machine = self.boot(None, "--cores", "2", "--memory", least)
+        self.assertEqual(machine.deliver("sender@client.test", ADA, Letters(1).make(1, 2000)).code, 250)
+
     def test_a_change_of_the_machine_type_finds_the_mail(self):
         data = self.data()
         message = Letters(1).make(2, 5000)

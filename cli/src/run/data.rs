@@ -139,6 +139,12 @@ impl DataFolder {
         Site::new(pack.leak()).map_err(|error| Failure::broke(format_args!("{}: {error}", path.display())))
     }
 
+    /// How large the packed site is; 0 if there is none.
+    pub(crate) fn site_bytes(&self) -> Result<u64, Failure> {
+        let Some(path) = &self.site_path else { return Ok(0) };
+        Ok(path.metadata().map_err(Failure::io("measuring the packed site"))?.len())
+    }
+
     /// The disk, for a machine in this process.
     pub(crate) fn disk(&self) -> Result<File, Failure> {
         self.disk.try_clone().map_err(Failure::io("opening the disk"))

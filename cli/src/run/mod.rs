@@ -42,6 +42,9 @@ use server::configuration::Configuration;
 
 /// How long a machine that was just killed may still hold what it had.
 pub(crate) const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
+/// Memory of a guest that is taken whatever it serves, in MiB, a MiB for each core's stacks left
+/// out.
+const GUEST_OWN_MIB: u64 = 12;
 /// The guest's address in QEMU's own network, where the forwarded ports lead.
 const FORWARDED_TO: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 2, 15));
 
@@ -87,9 +90,10 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
 
 /// The image in QEMU.
 fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
-    check_memory(options)?;
+    check_memory(options, own_mib(options, 0))?;
     let network = network(options)?;
     let data = open(options)?;
+    check_memory(options, own_mib(options, data.site_bytes()?))?;
     let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
     let accelerator = options.accel.choose(&qemu)?;
     let image = image::build(house, stop)?;
@@ -125,7 +129,7 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
 
 /// The engine in this process.
 fn run_hosted(options: &Options, interface: &str, stop: &Stop) -> Result<(), Failure> {
-    check_memory(options)?;
+    check_memory(options, 0)?;
     let cores = options.cores as u8;
     let taps = Hosted::attach(interface, cores)?;
     let data = open(options)?;
@@ -160,16 +164,22 @@ fn open(options: &Options) -> Result<DataFolder, Failure> {
     Ok(data)
 }
 
-/// Errors: refused when so many cores need more memory.
-fn check_memory(options: &Options) -> Result<(), Failure> {
-    let needed_mib = Sizes::memory_bytes_min(options.cores as u8) >> 20;
-    if u64::from(options.memory) > needed_mib {
+/// Errors: refused when the engines of so many cores need more memory beside `own_mib`, which is
+/// not theirs.
+fn check_memory(options: &Options, own_mib: u64) -> Result<(), Failure> {
+    let Options { cores, memory, .. } = options;
+    let needed_mib = (Sizes::memory_bytes_min(*cores as u8) >> 20).saturating_add(own_mib);
+    if u64::from(*memory) >= needed_mib {
         return Ok(());
     }
-    Err(Failure::refused(format_args!(
-        "--cores {}: so many need more than {needed_mib} MiB of memory, and there are {}; use --memory",
-        options.cores, options.memory
-    )))
+    let cores = if *cores > 1 { format!("{cores} cores need") } else { "one core needs".into() };
+    Err(Failure::refused(format_args!("--memory {memory}M: {cores} at least {needed_mib}M here")))
+}
+
+/// What a guest has not for its engines, in MiB: firmware, image, page tables, the cores' stacks,
+/// and the packed site.
+fn own_mib(options: &Options, site_bytes: u64) -> u64 {
+    u64::from(options.cores).saturating_add(GUEST_OWN_MIB).saturating_add(site_bytes.div_ceil(1 << 20))
 }
 
 /// `machine`: what it is and where it runs.
@@ -323,6 +333,26 @@ mod tests {
         for wrong in ["256", "M", "1.5G", "16M", "-1G", "99999999G", "256MB"] {
             assert!(memory_mib(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn memory_that_the_guest_would_refuse_is_refused_at_once() {
+        use clap::Parser;
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            options: Options,
+        }
+        let checked = |arguments: &[&str], site_bytes: u64| {
+            let line = Line::try_parse_from([&["run"], arguments].concat()).unwrap();
+            check_memory(&line.options, own_mib(&line.options, site_bytes)).map_err(|failure| failure.to_string())
+        };
+        assert_eq!(checked(&["--memory", "128M"], 0), Ok(()));
+        let refused = checked(&["--memory", "129M", "--cores", "2"], 0).unwrap_err();
+        assert_eq!(refused, "--memory 129M: 2 cores need at least 142M here");
+        assert_eq!(checked(&["--memory", "142M", "--cores", "2"], 0), Ok(()));
+        let refused = checked(&["--memory", "128M"], 20 << 20).unwrap_err();
+        assert_eq!(refused, "--memory 128M: one core needs at least 129M here");
     }
 
     #[test]
