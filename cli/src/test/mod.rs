@@ -4,6 +4,8 @@
 //! What a part prints goes to `target/test/NAME.log`, and its end to the terminal when the part fails. The last line is
 //! always `N passed, N failed`.
 
+mod advisories;
+mod cargo_tools;
 mod checkers;
 mod counts;
 mod fuzz;
@@ -139,6 +141,10 @@ fn run_part(house: &House, part: &'static Part, options: &Options, stop: &Stop) 
             Err(failure) => note(&mut log, &failure)?,
         },
         Work::Image => match image::check(house, &log, part.budget, stop) {
+            Ok(()) => "ok",
+            Err(failure) => note(&mut log, &failure)?,
+        },
+        Work::Advisories => match advisories::check(house, &log, part.budget, stop) {
             Ok(()) => "ok",
             Err(failure) => note(&mut log, &failure)?,
         },

@@ -25,6 +25,8 @@ pub(crate) enum Work {
     Fuzz,
     /// Checks the types of the webmail's script.
     Types,
+    /// Asks cargo-deny and its database of advisories about the crates from outside.
+    Advisories,
     /// Builds the image, and checks what it must not hold.
     Image,
     /// Plays every packetdrill script in this folder, in this process.
@@ -308,6 +310,13 @@ pub(crate) const PARTS: &[Part] = &[
             "target",
         ]),
         budget: Duration::from_secs(600),
+        when: When::Named,
+    },
+    Part {
+        name: "deny",
+        shows: "no crate from outside has an advisory against it: cargo-deny and the RustSec database, for which it needs the network",
+        work: Work::Advisories,
+        budget: Duration::from_secs(300),
         when: When::Named,
     },
     Part {

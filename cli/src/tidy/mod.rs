@@ -8,6 +8,7 @@ mod manifest;
 mod promises;
 mod rust;
 mod source;
+mod supply;
 mod tree;
 
 #[cfg(test)]
@@ -19,6 +20,7 @@ use std::fmt;
 
 use crate::failure::Failure;
 use crate::house::House;
+use supply::Metadata;
 
 /// A broken rule, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,6 +69,18 @@ pub(crate) const RULES: &[Rule] = &[
     Rule { name: "every integration test is run", check: promises::integration_tests },
 ];
 
+/// A rule about the crates that cargo tells of.
+struct SupplyRule {
+    name: &'static str,
+    check: fn(&Tree, &Metadata) -> Vec<Violation>,
+}
+
+const SUPPLY_RULES: &[SupplyRule] = &[
+    SupplyRule { name: "every crate has a licence that is allowed", check: supply::licences },
+    SupplyRule { name: "no crate is there twice without a reason", check: supply::duplicates },
+    SupplyRule { name: "every crate comes from the registry", check: supply::sources },
+];
+
 /// Checks every rule; prints what is broken. Returns how many hold and how many do not.
 pub(crate) fn run(house: &House, mut print: impl FnMut(fmt::Arguments<'_>)) -> Result<(usize, usize), Failure> {
     let tree = Tree::read(house)?;
@@ -85,5 +99,10 @@ pub(crate) fn run(house: &House, mut print: impl FnMut(fmt::Arguments<'_>)) -> R
         report(rule.name, (rule.check)(&tree));
     }
     report("nothing names the machine it was written on", tree::names_no_workplace(&tree, &foreign));
-    Ok((RULES.len().saturating_add(1).saturating_sub(broken), broken))
+    let metadata = Metadata::read(house)?;
+    for rule in SUPPLY_RULES {
+        report(rule.name, (rule.check)(&tree, &metadata));
+    }
+    let rules = RULES.len().saturating_add(SUPPLY_RULES.len()).saturating_add(1);
+    Ok((rules.saturating_sub(broken), broken))
 }

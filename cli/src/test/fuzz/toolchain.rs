@@ -12,10 +12,11 @@ use crate::house::House;
 use crate::packages;
 use crate::stop::Stop;
 use crate::terminal::remark;
+use crate::test::cargo_tools::Tool;
 
 /// The compiler that the targets are built with.
 pub(super) const NIGHTLY: &str = "nightly-2026-05-20";
-const CARGO_FUZZ_VERSION: &str = "0.13.2";
+const CARGO_FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2", purpose: "fuzzing" };
 const INSTALL_BUDGET: Duration = Duration::from_secs(900);
 
 /// Gets what is missing. Returns the search path with which cargo finds `cargo fuzz`.
@@ -28,18 +29,9 @@ pub(super) fn fetch(house: &House, stop: &Stop) -> Result<OsString, Failure> {
         rustup.args(["toolchain", "install", NIGHTLY, "--profile", "minimal", "--no-self-update"]);
         install(&mut rustup, &format!("Rust's {NIGHTLY}"), stop)?;
     }
-    let tools = house.target("tools");
-    let has_cargo_fuzz = Command::new(tools.join("bin/cargo-fuzz")).arg("--version").output().is_ok_and(|output| {
-        String::from_utf8_lossy(&output.stdout).trim().ends_with(&format!(" {CARGO_FUZZ_VERSION}"))
-    });
-    if !has_cargo_fuzz {
-        let mut cargo = hold::command("cargo");
-        cargo.args(["install", "--quiet", "--locked", "cargo-fuzz", "--version", CARGO_FUZZ_VERSION, "--root"]);
-        cargo.arg(&tools).arg("--target-dir").arg(tools.join("build")).current_dir(house.root());
-        install(&mut cargo, &format!("cargo-fuzz {CARGO_FUZZ_VERSION}"), stop)?;
-    }
+    CARGO_FUZZ.fetch(house, stop)?;
     let before = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(tools.join("bin")).chain(std::env::split_paths(&before));
+    let folders = std::iter::once(house.target("tools/bin")).chain(std::env::split_paths(&before));
     std::env::join_paths(folders).map_err(|error| Failure::broke(format_args!("PATH: {error}")))
 }
 

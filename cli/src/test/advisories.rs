@@ -1,0 +1,64 @@
+//! What is known to be wrong with crates from outside: cargo-deny and the RustSec database of
+//! advisories.
+//!
+//! The database changes each day and is fetched each time. Where it cannot be had this fails: an
+//! old or empty database would find nothing and look like good news.
+
+use std::fs::File;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::hold;
+use crate::house::House;
+use crate::stop::Stop;
+use crate::test::cargo_tools::Tool;
+
+const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", purpose: "looking for advisories" };
+/// What cargo-deny asks unless it is told otherwise.
+const DATABASE: &str = "https://github.com/RustSec/advisory-db";
+const FETCH_BUDGET: Duration = Duration::from_secs(120);
+
+/// Fetches the database, and asks cargo-deny for all that `deny.toml` says. `log` gets what it
+/// finds.
+///
+/// Errors: refused when the tool or the database cannot be had; broke when something is found.
+pub(super) fn check(house: &House, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
+    let tool = CARGO_DENY.fetch(house, stop)?;
+    let deny = |manifest: &str, asked: &[&str]| -> Result<Command, Failure> {
+        let share = || log.try_clone().map_err(Failure::io("sharing a log"));
+        let mut command = hold::command(&tool);
+        command.arg("--manifest-path").arg(house.path(manifest)).arg("--config").arg(house.path("deny.toml"));
+        command.arg("--locked").args(asked).current_dir(house.root());
+        command.stdout(share()?).stderr(share()?);
+        Ok(command)
+    };
+    fetch(&mut deny("Cargo.toml", &["fetch", "db"])?, stop)?;
+    hold::run_to_success(&mut deny("Cargo.toml", &["check"])?, "cargo-deny", budget, stop)?;
+    // The fuzz targets have a graph of their own, and are nowhere but in tests.
+    let of_fuzz = &mut deny("fuzz/Cargo.toml", &["check", "advisories"])?;
+    hold::run_to_success(of_fuzz, "cargo-deny on fuzz", budget, stop)
+}
+
+fn fetch(command: &mut Command, stop: &Stop) -> Result<(), Failure> {
+    hold::run_to_success(command, "fetching it", FETCH_BUDGET, stop).map_err(|failure| {
+        Failure::refused(format_args!(
+            "the database of advisories cannot be had from {DATABASE}, so nothing is known of them; this needs the \
+             network: {failure}"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_the_database_nothing_is_called_clean() {
+        let failure = fetch(&mut Command::new("false"), &Stop::default()).unwrap_err();
+        assert_eq!(failure.status(), 2);
+        let text = failure.to_string();
+        assert!(text.contains(DATABASE) && text.contains("nothing is known"), "{text}");
+        fetch(&mut Command::new("true"), &Stop::default()).unwrap();
+    }
+}

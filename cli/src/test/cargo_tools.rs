@@ -1,0 +1,53 @@
+//! Tools of cargo's that tests need, in versions that are pinned: installed below `target/tools`,
+//! and nowhere else.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::hold;
+use crate::house::House;
+use crate::stop::Stop;
+use crate::terminal::remark;
+
+const INSTALL_BUDGET: Duration = Duration::from_secs(900);
+
+/// A program that cargo installs.
+pub(super) struct Tool {
+    /// Of the package and of the program.
+    pub(super) name: &'static str,
+    pub(super) version: &'static str,
+    /// What cannot be done without it.
+    pub(super) purpose: &'static str,
+}
+
+impl Tool {
+    /// Installs it, unless this version is there. Returns its path.
+    ///
+    /// Errors: refused, with what is missing.
+    pub(super) fn fetch(&self, house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+        let Tool { name, version, .. } = self;
+        let tools = house.target("tools");
+        let path = tools.join("bin").join(name);
+        let is_there = Command::new(&path)
+            .arg("--version")
+            .output()
+            .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim().ends_with(&format!(" {version}")));
+        if !is_there {
+            let mut cargo = hold::command("cargo");
+            cargo.args(["install", "--quiet", "--locked", name, "--version", version, "--root"]);
+            cargo.arg(&tools).arg("--target-dir").arg(tools.join("build")).current_dir(house.root());
+            self.install(&mut cargo, &format!("{name} {version}"), stop)?;
+        }
+        Ok(path)
+    }
+
+    /// `what`: with its version.
+    fn install(&self, command: &mut Command, what: &str, stop: &Stop) -> Result<(), Failure> {
+        remark(format_args!("barepost: installing {what}, for {}", self.purpose));
+        let failed =
+            |failure| Failure::refused(format_args!("{} needs {what}, which is missing: {failure}", self.purpose));
+        hold::run_to_success(command, &format!("installing {what}"), INSTALL_BUDGET, stop).map_err(failed)
+    }
+}
