@@ -91,6 +91,27 @@ fn failures_on_one_account_from_many_addresses_cost_more_and_more() {
 }
 
 #[test]
+fn failures_of_a_network_count_against_all_of_its_addresses() {
+    for (network, other) in [("203.0.113", "203.0.114.1"), ("2001:db8:1", "2001:db8:2:1::1")] {
+        let mut throttle = Throttle::new([1; 16]);
+        let at = |host: u32| match network.contains(':') {
+            true => address(&alloc::format!("{network}:{host:x}::1")),
+            false => address(&alloc::format!("{network}.{host}")),
+        };
+        let delays: alloc::vec::Vec<u64> =
+            (0..100).map(|host| throttle.login_failed(at(host), &host.to_string(), Instant::START).as_secs()).collect();
+        assert_eq!(delays[..16], [2; 16]);
+        assert_eq!((delays[16], delays[32], delays[99]), (4, 8, 64));
+        assert_eq!(throttle.login_failed(address(other), "x", Instant::START).as_secs(), 2, "another network");
+        assert_eq!(throttle.guilt(at(200), "new", Instant::START), 100);
+        assert_eq!(throttle.guilt(at(3), "new", Instant::START), 101);
+        assert_eq!(throttle.guilt(address("192.0.2.1"), "new", Instant::START), 0);
+        let later = Instant::START + Micros::from_secs(301);
+        assert_eq!(throttle.guilt(at(200), "new", later), 50, "half is forgotten");
+    }
+}
+
+#[test]
 fn failures_are_forgotten_by_halves() {
     let mut throttle = Throttle::new([1; 16]);
     let mut fail = |seconds| throttle.login_failed(HERE, "ada", Instant::START + Micros::from_secs(seconds)).as_secs();

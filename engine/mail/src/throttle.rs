@@ -1,6 +1,6 @@
-//! What a failed login costs, by address and by account.
+//! What a failed login costs, by address, by network (/24, /48) and by account.
 //!
-//! - Only the answer to a *failed* login is delayed, the longer the more failures its address or its account has seen
+//! - Only the answer to a *failed* login is delayed, the longer the more failures its address, network or account has seen
 //!   lately. The right password is let in at once, so nobody can lock the owner out.
 //! - An address has at most [`PENDING_MAX`] logins under way, delayed answers included: guessing in parallel gains nothing.
 //! - A failed login counts as under way until its answer is due, even if nobody waits for that any more: whoever takes a
@@ -24,6 +24,8 @@ const FIRST_DELAY: Micros = Micros::from_secs(2);
 const DOUBLINGS_MAX: u32 = 5;
 /// Failures on one account come from its owner's mistakes too: it takes this many to double the delay.
 const ACCOUNT_FAILURES_PER_DOUBLING: u32 = 4;
+/// Others may live in the same network: it takes this many there.
+const NETWORK_FAILURES_PER_DOUBLING: u32 = 16;
 /// After this long without a failure half of them are forgotten.
 const HALF_LIFE: Micros = Micros::from_secs(300);
 
@@ -46,6 +48,12 @@ impl Record {
         self.free_from.contains(&UNDECIDED)
     }
 
+    /// Those of its failures that are not forgotten at `now`.
+    fn failures_at(&self, now: Instant) -> u16 {
+        let half_lives = now.since(self.last_failure).0 / HALF_LIFE.0;
+        self.failures.checked_shr(half_lives.min(u64::from(u16::MAX)) as u32).unwrap_or(0)
+    }
+
     /// Frees the place of an undecided login from `at` on.
     fn decide(&mut self, at: Instant) {
         if let Some(place) = self.free_from.iter_mut().find(|place| **place == UNDECIDED) {
@@ -64,6 +72,7 @@ pub struct Throttle {
 #[derive(Clone, Copy)]
 enum Culprit<'a> {
     Address(IpAddr),
+    Network(IpAddr),
     Account(&'a str),
 }
 
@@ -106,8 +115,17 @@ impl Throttle {
             })
         };
         let by_account = fail(Culprit::Account(account)) / ACCOUNT_FAILURES_PER_DOUBLING;
-        let doublings = fail(Culprit::Address(address)).max(by_account).min(DOUBLINGS_MAX);
+        let by_network = fail(Culprit::Network(address)) / NETWORK_FAILURES_PER_DOUBLING;
+        let doublings = fail(Culprit::Address(address)).max(by_account).max(by_network).min(DOUBLINGS_MAX);
         Micros(FIRST_DELAY.0 << doublings)
+    }
+
+    /// How much there is against a login from `address` for `account`: the recent failures of the address and its
+    /// network, and some of the account's. Those with less are looked at first.
+    pub fn guilt(&self, address: IpAddr, account: &str, now: Instant) -> u32 {
+        let failures = |culprit| self.known(culprit).map_or(0, |record| u32::from(record.failures_at(now)));
+        let of_account = failures(Culprit::Account(account)) / ACCOUNT_FAILURES_PER_DOUBLING;
+        failures(Culprit::Address(address)) + failures(Culprit::Network(address)) + of_account
     }
 
     /// A login that began from `address` has succeeded, or was given up undecided.
@@ -115,6 +133,11 @@ impl Throttle {
         if let Some(record) = self.record(Culprit::Address(address), now) {
             record.decide(now);
         }
+    }
+
+    fn known(&self, culprit: Culprit<'_>) -> Option<&Record> {
+        let key = self.key_of(culprit);
+        self.records.get(key as usize % SETS)?.iter().find(|record| record.key == key)
     }
 
     /// The record of `culprit`, a new one if there is none; `None` when all of its set have undecided logins.
@@ -133,10 +156,9 @@ impl Throttle {
             }
         };
         let record = set.get_mut(place)?;
-        let half_lives = now.since(record.last_failure).0 / HALF_LIFE.0;
-        if half_lives > 0 {
-            record.failures = record.failures.checked_shr(half_lives as u32).unwrap_or(0);
-            record.last_failure = now;
+        let failures = record.failures_at(now);
+        if failures != record.failures {
+            (record.failures, record.last_failure) = (failures, now);
         }
         Some(record)
     }
@@ -147,6 +169,8 @@ impl Throttle {
             Culprit::Address(IpAddr::V4(address)) => hasher.write(&address.octets()),
             // One host has a whole /64 to itself (RFC 6177), so that is what is judged.
             Culprit::Address(IpAddr::V6(address)) => hasher.write(address.octets().get(..8).unwrap_or_default()),
+            Culprit::Network(IpAddr::V4(address)) => hasher.write(address.octets().get(..3).unwrap_or_default()),
+            Culprit::Network(IpAddr::V6(address)) => hasher.write(address.octets().get(..6).unwrap_or_default()),
             Culprit::Account(name) => {
                 hasher.write(b"account:");
                 hasher.write(name.as_bytes());

@@ -24,6 +24,7 @@ use crate::clerks::Clerks;
 use crate::configuration::{Access, Relay};
 use crate::directory::Directory;
 use crate::filter::Filter;
+use crate::hashing::Hashing;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
@@ -108,14 +109,12 @@ impl Point {
     }
 }
 
-/// Who may have a password hash computed: one frame a turn.
-pub(crate) const HASHER: GateId = GateId(0);
 /// Who may go a step in a handshake of TLS: one frame a turn.
-pub(crate) const HANDSHAKES: GateId = GateId(1);
+pub(crate) const HANDSHAKES: GateId = GateId(0);
 /// Who may compute a signature under a message, or what one is worth: one frame a turn.
-pub(crate) const SIGNATURES: GateId = GateId(2);
+pub(crate) const SIGNATURES: GateId = GateId(1);
 /// How many gates there are.
-pub(crate) const GATES: usize = 3;
+pub(crate) const GATES: usize = 2;
 
 /// What all sessions share.
 pub(crate) struct Common {
@@ -160,6 +159,8 @@ pub(crate) struct Common {
     pub(crate) console: Vec<String>,
     pub(crate) gates: Gates,
     pub(crate) logins: Logins,
+    /// Password hashes under way.
+    pub(crate) hashing: Hashing,
     /// What is asked of name servers.
     pub(crate) names: Names,
     /// How long strangers are listened to before they are greeted.

@@ -25,6 +25,7 @@
 //!   to serve when all have taken theirs. Asked to stop, it tells the others. Each stops when no other may ask it for anything; the
 //!   first one goes last. A disk that fails is told to all.
 //! - **Names**: the first core asks name servers, and remembers what they said: see `names`.
+//! - **Hashes** of passwords are computed by all cores but the first, for all: see `hashing`.
 //! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right. Failures are told to all, so that
 //!   it does not matter to which core a client comes; how many logins an address has under way each core counts for itself.
 //! - **Letters that are put off** (greylisting): all cores are told of them, and of who is known, so that it does not matter to which core they come again.
@@ -57,6 +58,7 @@ use crate::clerks::Visitor;
 use crate::common::Common;
 use crate::configuration::Configuration;
 use crate::engine::{Engine, budget_of};
+use crate::hashing::HashMessage;
 use crate::logins::Failure;
 use crate::names::{Asker, Inquirer, Known, QuestionNumber};
 use crate::sending::{Parcel, Parcels};
@@ -168,6 +170,8 @@ pub(crate) enum Message {
     LoginFailed(Arc<Failure>),
     /// A letter was put off, or an origin of letters is known.
     Met(Met),
+    /// A password hash is to be computed, or is.
+    Hash(HashMessage),
 }
 
 const _: () = assert!(size_of::<Message>() <= 80, "there are a quarter of a thousand places for them in each ring");
@@ -205,6 +209,7 @@ impl Engine {
                 let Some(lane) = self.lanes.get_mut(index) else { break };
                 let Some(message) = lane.receiver.receive() else { break };
                 let from = lane.core;
+                self.is_quiet = false;
                 self.message_arrived(from, message, machine);
             }
             self.unfinished |= budget.is_spent();
@@ -240,6 +245,11 @@ impl Engine {
             Message::Met(met) => {
                 if let Some(greylist) = &mut self.common.greylist {
                     greylist.told(met, self.common.now);
+                }
+            }
+            Message::Hash(message) => {
+                if let Some(frame) = self.common.hashing.message_arrived(from, message) {
+                    self.session_resumed(frame);
                 }
             }
             Message::LoginFailed(failure) => self.common.logins.failed_elsewhere(&failure, self.common.now),
@@ -335,6 +345,9 @@ impl Engine {
         while let Some(failure) = self.common.logins.next_failure() {
             let failure = Arc::new(failure);
             self.lanes.iter_mut().for_each(|lane| lane.waiting.push_back(Message::LoginFailed(Arc::clone(&failure))));
+        }
+        while let Some((core, message)) = self.common.hashing.next_message() {
+            self.tell_core(core, Message::Hash(message));
         }
         // Strangers choose how much of this there is: it goes behind no more than so many others, and else waits where it is bounded.
         while self.lanes.iter().all(|lane| lane.waiting.len() < MET_BEHIND_MAX)

@@ -20,7 +20,7 @@ use store::{CRASH_SECTOR, State, Wake};
 use tasks::{Budget, FrameId};
 
 use crate::certificates::Certificates;
-use crate::common::{Common, HANDSHAKES, HASHER, Point, SIGNATURES};
+use crate::common::{Common, HANDSHAKES, Point, SIGNATURES};
 use crate::configuration::User;
 use crate::cores::Lane;
 use crate::expiry::Expiry;
@@ -59,6 +59,29 @@ pub enum Next {
     Stopped(Ending),
 }
 
+/// What is computed in a piece that cannot be cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Computed {
+    /// A step in a handshake of TLS.
+    Handshake,
+    /// A signature.
+    Signature,
+    /// A password hash.
+    Hash,
+}
+
+impl Computed {
+    const KINDS: usize = 3;
+
+    fn next(self) -> Computed {
+        match self {
+            Computed::Handshake => Computed::Signature,
+            Computed::Signature => Computed::Hash,
+            Computed::Hash => Computed::Handshake,
+        }
+    }
+}
+
 /// One core's engine. What several of them have to do with each other stands in `cores`.
 pub struct Engine {
     pub(crate) core: CoreId,
@@ -92,6 +115,10 @@ pub struct Engine {
     pub(crate) runs_short: bool,
     /// A phase of this turn left something undone.
     pub(crate) unfinished: bool,
+    /// Nothing has happened in this turn so far: no frame, no message, no session that goes on.
+    pub(crate) is_quiet: bool,
+    /// What is computed next, if it waits.
+    pub(crate) next_computed: Computed,
     /// Something waits to be told to another core, whose ring was full in this turn.
     pub(crate) is_untold: bool,
 }
@@ -126,6 +153,8 @@ impl Engine {
             crowding: Crowding::default(),
             runs_short: false,
             unfinished: false,
+            is_quiet: true,
+            next_computed: Computed::Handshake,
             is_untold: false,
         }
     }
@@ -140,6 +169,7 @@ impl Engine {
         self.common.now = machine.now();
         self.common.wall = machine.wall_clock();
         self.unfinished = false;
+        self.is_quiet = self.common.ready.is_empty() && !self.common.store.has_wakes();
         self.frames(machine);
         self.completions(machine);
         self.deadlines(machine);
@@ -177,6 +207,7 @@ impl Engine {
         let mut budget = budget_of(FRAMES_PER_TURN);
         while budget.take() {
             let Some(mut frame) = machine.receive() else { return };
+            self.is_quiet = false;
             let route = self.common.net.frame_arrived(self.common.now, &mut frame, &mut self.events);
             // A bare acknowledgment means nothing to anybody else.
             if !self.events.is_empty() {
@@ -268,26 +299,55 @@ impl Engine {
         machine.ring_doorbells();
     }
 
-    /// Phase 6: who has entered a gate does what he is there for, once. It takes long and can't be cut, so all that this turn had to say is on its way before.
+    /// Phase 6: one thing is computed that takes long and cannot be cut, after all that this turn had to say is on its
+    /// way. The kinds take turns.
     fn compute(&mut self, machine: &mut impl Machine) {
-        let signer = self.common.signer.next_waiting(self.common.owner_of(SIGNATURES).is_some());
-        for gate in [HANDSHAKES, HASHER, SIGNATURES] {
-            let owner = self.common.owner_of(gate);
-            if let Some(frame) = owner.filter(|_| gate != SIGNATURES || signer.is_none()) {
-                match self.common.queue.courier_on(ConnectionId(frame)) {
-                    Some(courier) => self.line_handshake_resumed(courier),
-                    None => self.session_resumed(frame),
-                }
+        for _ in 0..Computed::KINDS {
+            let kind = self.next_computed;
+            self.next_computed = kind.next();
+            let has_computed = match kind {
+                Computed::Handshake => self.step_handshake(),
+                Computed::Signature => self.compute_signature(machine),
+                Computed::Hash => self.compute_hash(machine),
+            };
+            if has_computed {
                 self.unfinished = true;
+                return;
             }
         }
-        if let Some(signer) = signer {
-            match signer {
-                Waiting::Clerk(frame) => self.clerk_signs(frame, machine),
-                Waiting::Courier(frame) => self.courier_seals(frame),
+    }
+
+    fn step_handshake(&mut self) -> bool {
+        let owner = self.common.owner_of(HANDSHAKES);
+        if let Some(frame) = owner {
+            match self.common.queue.courier_on(ConnectionId(frame)) {
+                Some(courier) => self.line_handshake_resumed(courier),
+                None => self.session_resumed(frame),
             }
-            self.unfinished = true;
         }
+        owner.is_some()
+    }
+
+    fn compute_signature(&mut self, machine: &mut impl Machine) -> bool {
+        let owner = self.common.owner_of(SIGNATURES);
+        match (self.common.signer.next_waiting(owner.is_some()), owner) {
+            (Some(Waiting::Clerk(frame)), _) => self.clerk_signs(frame, machine),
+            (Some(Waiting::Courier(frame)), _) => self.courier_seals(frame),
+            (None, Some(frame)) => self.session_resumed(frame),
+            (None, None) => return false,
+        }
+        true
+    }
+
+    fn compute_hash(&mut self, machine: &mut impl Machine) -> bool {
+        let Common { hashing, logins, now, .. } = &mut self.common;
+        let Some((waiting, task)) = hashing.next_job(logins.throttle(), *now, self.is_quiet) else { return false };
+        let began = machine.now();
+        let result = logins.compute(task);
+        if let Some(frame) = hashing.computed(waiting, result, (began, machine.now())) {
+            self.session_resumed(frame);
+        }
+        true
     }
 
     /// What the stores of all cores want of the disk.
@@ -334,6 +394,7 @@ impl Engine {
             .min(Instant::or_never(self.life.next_deadline()))
             .min(Instant::or_never(self.disk_again))
             .min(Instant::or_never(self.next_look()))
+            .min(Instant::or_never(self.common.hashing.next_deadline()))
             .min(Instant::or_never(self.expiry.next_deadline()));
         Next::At(if buggify!(WakeUpLate) { next + LATE } else { next })
     }

@@ -19,7 +19,7 @@ pub struct InUse {
     pub tls_connections: usize,
     /// SMTP transactions.
     pub transactions: usize,
-    /// Logins that wait for the hasher, or for their answer.
+    /// Logins that wait for a hash, or for their answer.
     pub logins: usize,
     /// Locked maildrops of the core's accounts, by clients of all cores.
     pub maildrops: usize,

@@ -41,6 +41,7 @@ mod engine;
 mod expiry;
 mod filter;
 mod handshakes;
+mod hashing;
 mod holds;
 mod http_service;
 mod identifier;

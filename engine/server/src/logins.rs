@@ -1,7 +1,6 @@
 //! Logins: a name and what proves it arrive, and an answer follows in a later turn.
 //!
-//! A password hash costs some 20 ms and can't be cut, so whoever needs one passes a gate, first come first served, and one
-//! hash is computed a turn, after all that the turn had to say. A password that was right within the last hour needs none, nor does a proof of SCRAM: that costs the client what it spares us, and here a few hashes of a
+//! A password hash costs some 20 ms and cannot be cut, so it is a job that another core may compute, one a turn and after all that the turn had to say (`hashing`). A password that was right within the last hour needs none, nor does a proof of SCRAM: that costs the client what it spares us, and here a few hashes of a
 //! hundred bytes. The answer to a failed login waits as long as the throttle says; the answer to a right one waits for nothing. That is so whatever the protocol: an attempt is begun,
 //! decided and ended here, and its session only says what came of it.
 //!
@@ -9,33 +8,32 @@
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use machine::{Instant, Micros};
 use mail::{Hasher, Throttle, VerifiedLogins};
 use sasl::{Credentials, Nonces, Proof, Puzzle, ScramProof, Signature, Verifier};
 use store::AccountId;
+use webmail::PasswordMark;
 
-use crate::common::{Common, HASHER};
+use crate::common::Common;
 use crate::directory::Login;
+use crate::hashing::{Applicant, HashNumber, HashResult, HashTask};
 use crate::session::Caller;
+
+/// The longest password that is looked at whole, in bytes: accounts have shorter ones. What is cut off a longer one
+/// does not make it right.
+const PASSWORD_BYTES_MAX: usize = 1_024;
 
 /// A login that waits for its turn, or for its answer.
 pub(crate) struct Attempt {
     login: Login,
-    heard: Heard,
+    proof: Option<ScramProof>,
     peer: IpAddr,
     throttled: Throttled,
     pub(crate) state: AttemptState,
     /// What the client is to hear that was let in by a proof.
     signature: Option<Signature>,
-}
-
-/// What the client has said to prove who it is.
-enum Heard {
-    Password(Vec<u8>),
-    Scram(ScramProof),
 }
 
 /// Whether failures of this client count.
@@ -49,12 +47,12 @@ enum Throttled {
 /// How far an attempt has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AttemptState {
-    /// It waits for the hasher, or owns it.
-    Hashing,
+    /// Its password is being looked at, or waits for that.
+    Hashing(HashNumber),
     /// Its proof is looked at when its turn has come.
     Proving,
-    /// Its password was known to be right when it came.
-    Verified(AccountId),
+    /// Its password was known to be right when it came, and the account had this one then.
+    Verified(AccountId, PasswordMark),
     /// It is let in, and what it was for may take its time.
     Granted,
     /// Its address has too many under way.
@@ -103,14 +101,6 @@ pub(crate) struct Failure {
 }
 
 impl Attempt {
-    fn new(login: Login, proof: Proof<'_>, peer: IpAddr, throttled: Throttled) -> Attempt {
-        let (heard, state) = match proof {
-            Proof::Password(password) => (Heard::Password(password.into()), AttemptState::Hashing),
-            Proof::Scram(proof) => (Heard::Scram(proof), AttemptState::Proving),
-        };
-        Attempt { login, heard, peer, throttled, state, signature: None }
-    }
-
     /// What the client is to hear that was let in by a proof.
     pub(crate) fn signature(&self) -> Option<Signature> {
         self.signature
@@ -142,28 +132,31 @@ impl Logins {
     }
 
     /// Counts an attempt as under way. False: its address has too many, and it is refused unlooked at.
-    fn begin(&mut self, attempt: &Attempt, now: Instant) -> bool {
+    fn begin(&mut self, peer: IpAddr, throttled: Throttled, now: Instant) -> bool {
         self.under_way += 1;
-        attempt.throttled == Throttled::No || self.throttle.login_begins(attempt.peer, now)
+        throttled == Throttled::No || self.throttle.login_begins(peer, now)
     }
 
-    /// Whether it is a password that is known to be right without a hash.
-    fn is_verified(&self, attempt: &Attempt, hash: &str, now: Instant) -> bool {
-        matches!(&attempt.heard, Heard::Password(password) if self.verified.contains(hash, password, now))
+    /// The failures that are known of.
+    pub(crate) fn throttle(&self) -> &Throttle {
+        &self.throttle
     }
 
-    /// Computes the one hash that decides a password: whom it lets in. `known` is the account and that account's password hash.
-    fn verify(&mut self, attempt: &Attempt, known: Option<(AccountId, &str)>, now: Instant) -> Option<AccountId> {
-        let Heard::Password(password) = &attempt.heard else { return None };
-        let Some((account, hash)) = known else {
-            self.hasher.spend(password);
-            return None;
-        };
-        let is_right = self.hasher.verify(password, hash) == Ok(true);
-        if is_right {
-            self.verified.insert(hash, password, now);
+    /// Computes a hash: this takes long.
+    pub(crate) fn compute(&mut self, task: HashTask) -> HashResult {
+        match task {
+            HashTask::Check { password, hash } => match self.hasher.verify(&password, &hash) {
+                Ok(true) => HashResult::Right { password, hash },
+                _ => HashResult::Wrong,
+            },
+            HashTask::Spend { password } => {
+                self.hasher.spend(&password);
+                HashResult::Wrong
+            }
+            HashTask::Make { password, salt } => {
+                HashResult::Made(self.hasher.hash(&password, salt).unwrap_or_default())
+            }
         }
-        is_right.then_some(account)
     }
 
     /// What comes of an attempt that lets this one in, or nobody.
@@ -194,7 +187,9 @@ impl Logins {
     pub(crate) fn end(&mut self, attempt: &Attempt, now: Instant) {
         self.under_way -= 1;
         let is_undecided_or_right = match attempt.state {
-            AttemptState::Hashing | AttemptState::Proving | AttemptState::Verified(_) | AttemptState::Granted => true,
+            AttemptState::Hashing(_) | AttemptState::Proving | AttemptState::Verified(..) | AttemptState::Granted => {
+                true
+            }
             AttemptState::TooMany | AttemptState::Refused => false,
         };
         if attempt.throttled == Throttled::Yes && is_undecided_or_right {
@@ -256,37 +251,64 @@ impl Common {
             false => Throttled::Yes,
         };
         let login = self.directory.login(&self.store, credentials.name);
-        let mut attempt = Attempt::new(login, credentials.proof, caller.address, throttled);
-        if !self.logins.begin(&attempt, self.now) {
-            attempt.state = AttemptState::TooMany;
-        } else if let Some(account) = attempt.account().filter(|_| self.is_verified(&attempt)) {
-            attempt.state = AttemptState::Verified(account);
+        let (mut proof, frame) = (None, caller.connection.0);
+        let state = match credentials.proof {
+            _ if !self.logins.begin(caller.address, throttled, self.now) => AttemptState::TooMany,
+            Proof::Scram(said) => {
+                proof = Some(said);
+                AttemptState::Proving
+            }
+            Proof::Password(password) => {
+                let password = password.get(..=PASSWORD_BYTES_MAX).unwrap_or(password);
+                self.look_at_password(&login, password, throttled, caller)
+            }
+        };
+        if !matches!(state, AttemptState::Hashing(_)) {
+            self.ready.resume(frame);
         }
-        match attempt.state {
-            AttemptState::Hashing => self.enter(HASHER, caller.connection.0),
-            _ => self.ready.resume(caller.connection.0),
-        }
-        attempt
+        Attempt { login, proof, peer: caller.address, throttled, state, signature: None }
     }
 
-    /// The attempt's turn has come, if it still waits for one: it has the hasher, or needs none.
+    /// Asks for the hash that decides a password, if it is not known to be right without one.
+    fn look_at_password(
+        &mut self,
+        login: &Login,
+        password: &[u8],
+        throttled: Throttled,
+        caller: Caller,
+    ) -> AttemptState {
+        let known = login.account.and_then(|account| self.store.account(account));
+        let task = match known {
+            Some(known) if self.logins.verified.contains(known.password_hash, password, self.now) => {
+                return AttemptState::Verified(known.id, PasswordMark::of(known.password_hash));
+            }
+            Some(known) => HashTask::Check { password: password.into(), hash: known.password_hash.into() },
+            None => HashTask::Spend { password: password.into() },
+        };
+        let name = (throttled == Throttled::Yes).then(|| login.name.clone());
+        let applicant = Applicant { address: caller.address, name };
+        AttemptState::Hashing(self.hashing.ask(caller.connection.0, applicant, task))
+    }
+
+    /// Which account a hash that was computed lets in. A password that was changed meanwhile is not right any more.
+    fn let_in_by(&mut self, login: &Login, result: &HashResult) -> Option<AccountId> {
+        let HashResult::Right { password, hash } = result else { return None };
+        let known = self.store.account(login.account?).filter(|known| known.password_hash == hash)?;
+        self.logins.verified.insert(hash, password, self.now);
+        Some(known.id)
+    }
+
+    /// The attempt's turn has come, if it still waits for one: its hash is computed, or it needs none.
     pub(crate) fn login_decided(&mut self, attempt: &mut Attempt, caller: Caller) -> Option<Decision> {
-        let frame = caller.connection.0;
         let verdict = match attempt.state {
             AttemptState::Refused | AttemptState::Granted => return None,
-            AttemptState::Hashing if !self.has_entered(HASHER, frame) => return None,
             AttemptState::TooMany => return Some(Decision::TooMany),
-            AttemptState::Verified(account) if self.is_verified(attempt) => Verdict::Granted(account),
-            // The password has changed since, or nobody remembers that it was right: now a hash decides.
-            AttemptState::Verified(_) => {
-                attempt.state = AttemptState::Hashing;
-                self.enter(HASHER, frame);
-                return None;
-            }
-            AttemptState::Hashing => {
-                let known = attempt.account().and_then(|id| Some((id, self.store.account(id)?.password_hash)));
-                let granted = self.logins.verify(attempt, known, self.now);
-                self.leave(HASHER, frame);
+            AttemptState::Verified(account, mark) if self.is_password(account, mark) => Verdict::Granted(account),
+            // The password has changed since.
+            AttemptState::Verified(..) => self.logins.verdict(attempt, None, self.now),
+            AttemptState::Hashing(number) => {
+                let result = self.hashing.take_result(number)?;
+                let granted = self.let_in_by(&attempt.login, &result);
                 self.logins.verdict(attempt, granted, self.now)
             }
             AttemptState::Proving => {
@@ -308,22 +330,23 @@ impl Common {
         })
     }
 
-    /// Whether its password is known to be right without a hash.
-    fn is_verified(&self, attempt: &Attempt) -> bool {
-        let known = attempt.account().and_then(|account| self.store.account(account));
-        known.is_some_and(|known| self.logins.is_verified(attempt, known.password_hash, self.now))
+    /// Whether the account still has this password.
+    fn is_password(&self, account: AccountId, mark: PasswordMark) -> bool {
+        self.store.account(account).is_some_and(|known| PasswordMark::of(known.password_hash) == mark)
     }
 
     /// Whom the attempt's proof lets in; what the client is told then is noted.
     fn look_at_proof(&self, attempt: &mut Attempt) -> Option<AccountId> {
-        let Heard::Scram(proof) = &attempt.heard else { return None };
+        let proof = attempt.proof.as_ref()?;
         attempt.signature = self.verifier(&attempt.login).check(proof);
-        attempt.account().filter(|_| attempt.signature.is_some())
+        attempt.login.account.filter(|_| attempt.signature.is_some())
     }
 
     /// Nobody waits for the attempt's answer any more.
-    pub(crate) fn login_abandoned(&mut self, attempt: &Attempt, caller: Caller) {
+    pub(crate) fn login_abandoned(&mut self, attempt: &Attempt) {
         self.logins.end(attempt, self.now);
-        self.leave(HASHER, caller.connection.0);
+        if let AttemptState::Hashing(number) = attempt.state {
+            self.hashing.abandon(number);
+        }
     }
 }

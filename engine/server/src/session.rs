@@ -474,7 +474,7 @@ impl Session {
         self.peer_closed(common);
         match &mut self.talk {
             Talk::Pop3(talk) => talk.ended(self.caller, common),
-            Talk::Http(talk) => talk.ended(self.caller, common),
+            Talk::Http(talk) => talk.ended(common),
             Talk::Smtp(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
         common.deadlines.cancel(self.caller.connection.0);

@@ -16,7 +16,7 @@ use webmail::{Arrival, Destination, Draft, NewPassword, NotProved, PasswordMark,
 use super::Conversation;
 use super::passwords::Making;
 use crate::certificates::{UPLOAD_BYTES_MAX, Wish, described, unknown};
-use crate::common::{Common, HASHER};
+use crate::common::Common;
 use crate::logins::{Attempt, AttemptState, Decision};
 use crate::session::Caller;
 
@@ -245,11 +245,11 @@ impl Conversation {
     }
 
     /// The connection is gone.
-    pub(crate) fn ended(&mut self, caller: Caller, common: &mut Common) {
+    pub(crate) fn ended(&mut self, common: &mut Common) {
         common.replies -= self.held;
         match self.errand.take().as_deref() {
-            Some(Errand::Login { attempt, .. }) => common.login_abandoned(attempt, caller),
-            Some(Errand::Making(..)) => common.leave(HASHER, caller.connection.0),
+            Some(Errand::Login { attempt, .. }) => common.login_abandoned(attempt),
+            Some(Errand::Making(_, making)) => making.abandoned(common),
             Some(Errand::Turn(_) | Errand::Admission(_) | Errand::Knock { .. } | Errand::Letter { .. }) | None => {}
         }
     }

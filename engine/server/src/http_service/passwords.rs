@@ -1,4 +1,4 @@
-//! A new password is made ready where the connection is: its hash behind the gate of all hashes, its verifier step by step, a turn each.
+//! A new password is made ready where the connection is: its hash by a job as for a login (`hashing`), its verifier step by step, a turn each.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -6,7 +6,8 @@ use alloc::string::{String, ToString};
 use sasl::Derivation;
 use webmail::{NewPassword, PasswordMark, Secrets, Visit};
 
-use crate::common::{Common, HASHER};
+use crate::common::Common;
+use crate::hashing::{Applicant, HashNumber, HashResult, HashTask};
 use crate::session::Caller;
 
 /// A password of which is made what is kept.
@@ -14,30 +15,43 @@ pub(super) struct Making {
     new: Box<NewPassword>,
     /// The old one, which was proved.
     replaced: PasswordMark,
-    /// Its hash, once its turn has come, and the verifier in the making.
-    hashed: Option<(String, Derivation)>,
+    stage: Stage,
+}
+
+enum Stage {
+    /// Its hash is being computed.
+    Hashing(HashNumber),
+    /// It has its hash, and the verifier is in the making.
+    Deriving(String, Derivation),
 }
 
 impl Making {
     /// The old password was right: the hash waits for its turn.
     pub(super) fn begin(new: Box<NewPassword>, replaced: PasswordMark, caller: Caller, common: &mut Common) -> Making {
-        common.enter(HASHER, caller.connection.0);
-        Making { new, replaced, hashed: None }
+        let task = HashTask::Make { password: new.wanted.to_vec(), salt: common.logins.salt() };
+        // The client has proved who it is: nothing is held against it.
+        let applicant = Applicant { address: caller.address, name: None };
+        let number = common.hashing.ask(caller.connection.0, applicant, task);
+        Making { new, replaced, stage: Stage::Hashing(number) }
+    }
+
+    /// Nobody waits for the new password any more.
+    pub(super) fn abandoned(&self, common: &mut Common) {
+        if let Stage::Hashing(number) = self.stage {
+            common.hashing.abandon(number);
+        }
     }
 
     /// The session's turn has come. What the owner of the account is told once all is made.
     pub(super) fn step(&mut self, caller: Caller, common: &mut Common) -> Option<Visit> {
         let frame = caller.connection.0;
-        match &mut self.hashed {
-            None if !common.has_entered(HASHER, frame) => return None,
-            None => {
-                let (salt, verifier_salt) = (common.logins.salt(), common.logins.salt());
-                let wanted = &self.new.wanted;
-                let hash = core::str::from_utf8(wanted).ok().and_then(|wanted| common.logins.hash(wanted, salt));
-                self.hashed = Some((hash.unwrap_or_default(), Derivation::begin(wanted, verifier_salt)));
-                common.leave(HASHER, frame);
+        match &mut self.stage {
+            Stage::Hashing(number) => {
+                let HashResult::Made(hash) = common.hashing.take_result(*number)? else { return None };
+                let derivation = Derivation::begin(&self.new.wanted, common.logins.salt());
+                self.stage = Stage::Deriving(hash, derivation);
             }
-            Some((hash, derivation)) => {
+            Stage::Deriving(hash, derivation) => {
                 if let Some(verifier) = derivation.step() {
                     let (hash, replaced) = (core::mem::take(hash), self.replaced);
                     let secrets = Secrets { hash, verifier: verifier.to_string(), replaced };

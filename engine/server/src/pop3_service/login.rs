@@ -16,7 +16,7 @@ pub(super) fn begin(credentials: Credentials<'_>, hands: &mut Hands<'_>) {
     hands.state.attempt = Some(Box::new(hands.common.login_begins(credentials, hands.caller)));
 }
 
-/// The attempt's turn has come: it has the hasher, or needs none.
+/// The attempt's turn has come: its hash is computed, or it needs none.
 pub(super) fn decide(session: &mut pop3::Session, hands: &mut Hands<'_>) {
     let Some(attempt) = hands.state.attempt.as_mut() else { return };
     match hands.common.login_decided(attempt, hands.caller) {
@@ -65,7 +65,7 @@ pub(super) fn answer_held_back(session: &mut pop3::Session, hands: &mut Hands<'_
 /// Nobody waits for the answer any more.
 pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
     if let Some(attempt) = hands.state.attempt.take() {
-        hands.common.login_abandoned(&attempt, hands.caller);
+        hands.common.login_abandoned(&attempt);
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) fn begin(credentials: Credentials<'_>, hands: &mut Hands<'_>) {
     *hands.client = Some(Box::new(Client::LoggingIn(hands.common.login_begins(credentials, hands.caller))));
 }
 
-/// The attempt's turn has come: it has the hasher, or needs none.
+/// The attempt's turn has come: its hash is computed, or it needs none.
 pub(super) fn decide(session: &mut smtp::Session, hands: &mut Hands<'_>) {
     let Some(Client::LoggingIn(attempt)) = hands.client.as_deref_mut() else { return };
     match hands.common.login_decided(attempt, hands.caller) {
@@ -44,7 +44,7 @@ pub(super) fn answer_held_back(session: &mut smtp::Session, hands: &mut Hands<'_
 /// Nobody waits for the answer any more, or the client does not want to be who it has proved to be.
 pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
     if let Some(Client::LoggingIn(attempt)) = hands.client.take().map(|client| *client) {
-        hands.common.login_abandoned(&attempt, hands.caller);
+        hands.common.login_abandoned(&attempt);
     }
 }
 
