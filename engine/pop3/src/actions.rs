@@ -67,13 +67,21 @@ pub struct Settings {
     pub tls: Tls,
     /// Faulty or misplaced commands before and again after the login; one more ends the session.
     pub faults_max: u8,
+    /// Commands before the login; one more ends the session.
+    pub commands_before_login_max: u8,
     /// Logins with a wrong name or password; the last of them ends the session.
     pub failed_logins_max: u8,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { plain_login: PlainLogin::Refused, tls: Tls::Absent, faults_max: 20, failed_logins_max: 3 }
+        Settings {
+            plain_login: PlainLogin::Refused,
+            tls: Tls::Absent,
+            faults_max: 20,
+            commands_before_login_max: 100,
+            failed_logins_max: 3,
+        }
     }
 }
 

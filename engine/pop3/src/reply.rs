@@ -43,6 +43,7 @@ pub(crate) const NOT_DELETED: Reply = b"-ERR [SYS/TEMP] Not all messages were de
 pub(crate) const LINE_TOO_LONG: Reply = b"-ERR Line too long\r\n";
 pub(crate) const TOO_MANY_FAULTS: Reply = b"-ERR Too many errors\r\n";
 pub(crate) const PASSWORD_CHANGED: Reply = b"-ERR [AUTH] Password has changed, log in again\r\n";
+pub(crate) const TOO_MANY_COMMANDS: Reply = b"-ERR Too many commands without a login\r\n";
 pub(crate) const STOPPING: Reply = b"-ERR [SYS/TEMP] Server is stopping, try again later\r\n";
 
 pub(crate) fn fault(fault: Fault) -> Reply {

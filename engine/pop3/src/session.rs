@@ -42,6 +42,7 @@ pub struct Session {
     waits_for: WaitsFor,
     stopping: Stopping,
     faults: u8,
+    commands_before_login: u8,
     failed_logins: u8,
     /// Messages that commands have visited since [`Session::resumed`].
     visited: u32,
@@ -151,6 +152,7 @@ impl Session {
             waits_for: WaitsFor::Bytes,
             stopping: Stopping::No,
             faults: 0,
+            commands_before_login: 0,
             failed_logins: 0,
             visited: 0,
             given: None,
@@ -279,6 +281,12 @@ impl Session {
     }
 
     fn line_arrived(&mut self, line: &[u8], actions: &mut impl Actions) {
+        if self.maildrop.is_none() {
+            self.commands_before_login = self.commands_before_login.saturating_add(1);
+            if self.commands_before_login > actions.settings().commands_before_login_max {
+                return self.end(reply::TOO_MANY_COMMANDS, actions);
+            }
+        }
         match (parse(line), self.maildrop) {
             (Ok(Command::Quit), None) => self.end(reply::BYE, actions),
             (Ok(Command::Capabilities), _) => reply::capabilities(actions),

@@ -87,8 +87,11 @@ pub struct Settings {
     pub recipients_max: u16,
     /// Faulty or misplaced commands since the last accepted message; one more ends the session by 421.
     pub faults_max: u8,
+    /// Commands other than MAIL and RCPT of a client that has not logged in, since the last accepted
+    /// message; one more ends the session by 421.
+    pub idle_commands_max: u8,
     /// Refused recipients of a session; one more ends it by 421.
-    pub refused_recipients_max: u16,
+    pub refused_recipients_max: u8,
     /// What EHLO announces.
     pub extensions: Extensions,
     /// For how long messages may be held, which EHLO announces (RFC 4865). `None`: they are not, and who asks for that is refused.
@@ -142,6 +145,7 @@ impl Default for Settings {
             message_bytes_max: 52_428_800,
             recipients_max: 1_000,
             faults_max: 20,
+            idle_commands_max: 100,
             refused_recipients_max: 100,
             extensions: Extensions::ALL,
             holds: None,

@@ -47,6 +47,7 @@ pub(crate) const STOPPING: Reply = b"421 4.3.2 Server is stopping, try again lat
 pub(crate) const PASSWORD_CHANGED: Reply = b"421 4.7.0 Password has changed, log in again\r\n";
 pub(crate) const TOO_SLOW: Reply = b"421 4.4.2 Nothing came for too long\r\n";
 pub(crate) const TOO_MANY_FAULTS: Reply = b"421 4.7.0 Too many errors\r\n";
+pub(crate) const TOO_MANY_COMMANDS: Reply = b"421 4.7.0 Too many commands without a message\r\n";
 
 pub(crate) const TOO_MANY_UNKNOWN: Reply =
     b"421 4.7.0 Too many unknown recipients from your address, try again later\r\n";

@@ -45,7 +45,9 @@ pub struct Session {
     stopping: Stopping,
     /// Since the last accepted message.
     faults: u8,
-    refused_recipients: u16,
+    /// Commands that brought no message, since the last accepted one.
+    idle_commands: u8,
+    refused_recipients: u8,
     transaction: Option<Transaction>,
     client_name: Name,
     identity: Identity,
@@ -195,6 +197,7 @@ impl Session {
             greeted: Greeted::NotYet,
             stopping: Stopping::No,
             faults: 0,
+            idle_commands: 0,
             refused_recipients: 0,
             transaction: None,
             client_name: Name::from(""),
@@ -266,6 +269,7 @@ impl Session {
         match result {
             Ok(identifier) => {
                 self.faults = 0;
+                self.idle_commands = 0;
                 reply::stored(identifier, actions);
             }
             Err(refusal) => reply::message_refused(refusal, actions),

@@ -144,6 +144,25 @@ fn too_many_faults_end_the_session_and_a_login_forgives_them() {
 }
 
 #[test]
+fn commands_before_the_login_are_limited() {
+    for command in ["CAPA\r\n", "UTF8\r\n", "USER ada\r\n"] {
+        let mut talk = Conversation::new();
+        talk.world.settings.commands_before_login_max = 5;
+        for _ in 0..5 {
+            talk.says(command);
+            assert!(!talk.replies().contains("-ERR"), "{command}");
+        }
+        talk.exchange(&[(command, "-ERR Too many commands without a login\r\n"), (command, "")]);
+        assert!(talk.world.closed && talk.kept.is_empty());
+    }
+    let mut talk = Conversation::logged_in();
+    talk.world.settings.commands_before_login_max = 3;
+    for _ in 0..20 {
+        talk.exchange(&[("NOOP\r\n", "+OK\r\n")]);
+    }
+}
+
+#[test]
 fn lines_may_be_long_and_not_longer() {
     let password = "p".repeat(LINE_BYTES_MAX - 7);
     let mut talk = Conversation::new();

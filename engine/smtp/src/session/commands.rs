@@ -10,10 +10,13 @@ use crate::name::Name;
 use crate::path::ForwardPath;
 use crate::reply::{self, Reply};
 
-use super::{Expect, Fate, Greeted, Incoming, Message, Session, Transaction, WaitsFor};
+use super::{Expect, Fate, Greeted, Identity, Incoming, Message, Session, Transaction, WaitsFor};
 
 impl Session {
     pub(super) fn command_arrived(&mut self, command: Result<Command<'_>, Fault>, actions: &mut impl Actions) {
+        if self.has_said_too_much(&command, actions) {
+            return self.end(reply::TOO_MANY_COMMANDS, actions);
+        }
         match command {
             Ok(Command::ExtendedHello(name)) => {
                 self.greeting_arrived(name, Greeted::Extended, actions);
@@ -41,6 +44,20 @@ impl Session {
             Err(fault @ (Fault::NotSmtp | Fault::BadChunk)) => self.end(reply::fault(fault), actions),
             Err(fault) => self.fault(reply::fault(fault), actions),
         }
+    }
+
+    /// Counts a command that does not bring a message nearer, unless the client has logged in. Recipients and faults
+    /// have limits of their own, and after MAIL no second one is taken.
+    fn has_said_too_much(&mut self, command: &Result<Command<'_>, Fault>, actions: &impl Actions) -> bool {
+        let is_counted = !matches!(
+            command,
+            Ok(Command::Mail(..) | Command::Recipient(_) | Command::Chunk { .. } | Command::Quit) | Err(_)
+        );
+        if !is_counted || self.identity == Identity::Proved {
+            return false;
+        }
+        self.idle_commands = self.idle_commands.saturating_add(1);
+        self.idle_commands > actions.settings().idle_commands_max
     }
 
     /// Whether a client that says more behind this command ought to have waited for the reply, and is refused for that.

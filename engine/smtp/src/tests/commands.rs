@@ -308,6 +308,32 @@ fn too_many_faults_end_the_session() {
 }
 
 #[test]
+fn commands_that_bring_no_message_are_limited() {
+    const TOO_MANY: &str = "421 4.7.0 Too many commands without a message\r\n";
+    for command in ["NOOP\r\n", "RSET\r\n", "VRFY ada\r\n", "HELP\r\n", "EHLO a\r\n", "HELO a\r\n", "DATA\r\n"] {
+        let mut talk = Conversation::new();
+        (talk.world.settings.idle_commands_max, talk.world.settings.faults_max) = (5, 100);
+        for _ in 0..5 {
+            talk.says(command);
+            assert!(!talk.replies().contains("421"), "{command}");
+        }
+        talk.exchange(&[(command, TOO_MANY), (command, "")]);
+        assert!(talk.world.closed && talk.kept.is_empty());
+    }
+}
+
+#[test]
+fn an_accepted_message_allows_as_many_commands_again() {
+    let mut talk = Conversation::greeted();
+    talk.world.settings.idle_commands_max = 4;
+    for _ in 0..5 {
+        talk.says("MAIL FROM:<>\r\nRCPT TO:<b@c>\r\nDATA\r\n.\r\n");
+        assert!(talk.replies().ends_with("250 2.0.0 Stored as 4D2\r\n"));
+        talk.exchange(&[("NOOP\r\nRSET\r\n", "250 2.0.0 OK\r\n250 2.0.0 OK\r\n")]);
+    }
+}
+
+#[test]
 fn an_accepted_message_forgives_faults() {
     let mut talk = Conversation::greeted();
     for _ in 0..5 {

@@ -113,6 +113,16 @@ fn a_changed_password_leaves_a_session_that_has_not_logged_in() {
 }
 
 #[test]
+fn commands_are_not_limited_after_the_login() {
+    let mut talk = talk();
+    talk.world.settings.idle_commands_max = 3;
+    talk.exchange(&[("NOOP\r\n", "250 2.0.0 OK\r\n"), (PLAIN, IN)]);
+    for _ in 0..20 {
+        talk.exchange(&[("NOOP\r\n", "250 2.0.0 OK\r\n")]);
+    }
+}
+
+#[test]
 fn a_password_is_not_taken_in_plain_text() {
     let mut talk = talk_with(Login::AfterTls, Tls::Offered);
     let refused = "538 5.7.11 Passwords are not taken in plain text: send STARTTLS first\r\n";
