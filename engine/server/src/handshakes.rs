@@ -3,12 +3,13 @@
 //! A step may cost a signature, which can't be cut and takes from 0.1 ms to some milliseconds, by the certificate's key (see `tls`). So whoever needs one
 //! passes a gate, first come first served, and goes a step when the turn's segments have left: between two looks at the card established sessions wait for one at the most. What handshakes take of the memory is
 //! bounded: beyond that those who come are sent away unheard, and those who stand still have to go (see `pressure`).
+//! While a handshake waits for its turn its client's time stands still.
 //!
 //! Invariants:
 //! - A client that has said nothing costs no more than any other connection.
 //! - A session holds the gate, or waits at it, exactly while its handshake is [`Stage::Queued`].
 
-use machine::{BLOCK_BYTES, Micros};
+use machine::{BLOCK_BYTES, Instant, Micros};
 use sometimes::sometimes;
 use tls::Event;
 
@@ -30,6 +31,9 @@ const RENEWALS_MAX: u8 = 5;
 pub(crate) struct Handshake {
     stage: Stage,
     renewals: u8,
+    /// When the client's time is up, unless the handshake waits for its turn.
+    ends_at: Instant,
+    queued_at: Instant,
 }
 
 /// What a handshake waits for.
@@ -45,8 +49,8 @@ pub(crate) enum Stage {
 
 impl Handshake {
     /// One whose client has not said anything yet.
-    pub(crate) fn new() -> Handshake {
-        Handshake { stage: Stage::Bytes, renewals: 0 }
+    pub(crate) fn new(now: Instant) -> Handshake {
+        Handshake { stage: Stage::Bytes, renewals: 0, ends_at: now + HANDSHAKE_PATIENCE, queued_at: now }
     }
 
     pub(crate) fn waits_for(&self) -> WaitsFor {
@@ -84,7 +88,8 @@ impl Session {
             handshake.stage = Stage::Room;
             return;
         }
-        handshake.stage = Stage::Queued;
+        (handshake.stage, handshake.queued_at) = (Stage::Queued, common.now);
+        common.set_deadline(connection, None);
         common.enter(HANDSHAKES, connection.0);
     }
 
@@ -96,6 +101,8 @@ impl Session {
             return;
         }
         handshake.stage = Stage::Bytes;
+        handshake.ends_at = handshake.ends_at + common.now.since(handshake.queued_at);
+        common.set_deadline(self.caller.connection, Some(handshake.ends_at.since(common.now)));
         let event = common.step_in_handshake(self.caller.connection);
         common.leave(HANDSHAKES, frame);
         match event {
@@ -136,7 +143,7 @@ impl Session {
         let connection = self.caller.connection;
         common.net.consumed(connection, common.net.waiting_bytes(connection));
         self.caller.channel = Channel::Tls;
-        self.talk = Talk::Handshake(Handshake::new());
+        self.talk = Talk::Handshake(Handshake::new(common.now));
         common.set_deadline(connection, Some(HANDSHAKE_PATIENCE));
         if self.has_heard_all() {
             common.break_off(connection);
@@ -164,6 +171,7 @@ impl Session {
             && common.net.unacknowledged(connection) > 0
         {
             handshake.renewals += 1;
+            handshake.ends_at = common.now + HANDSHAKE_PATIENCE;
             return common.set_deadline(connection, Some(HANDSHAKE_PATIENCE));
         }
         self.break_handshake_off(|outcomes| &mut outcomes.late, common);

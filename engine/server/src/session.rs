@@ -174,7 +174,13 @@ impl Session {
         } else {
             common.set_deadline(caller.connection, Some(HANDSHAKE_PATIENCE));
         }
-        Session { caller, talk: Talk::Handshake(Handshake::new()), peer_half: PeerHalf::Open, guest, mark: None }
+        Session {
+            caller,
+            talk: Talk::Handshake(Handshake::new(common.now)),
+            peer_half: PeerHalf::Open,
+            guest,
+            mark: None,
+        }
     }
 
     /// Greets a client that was not greeted yet, or sends it away, if there is room for either.

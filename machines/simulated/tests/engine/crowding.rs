@@ -2,13 +2,15 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use std::sync::Arc;
+
 use http::Site;
 use machine::Micros;
 use server::Sizes;
 use simulated::MemoryDisk;
 use smoltcp::wire::Ipv4Address;
 
-use super::room::shielded::Trust;
+use super::room::shielded::{Shielded, Trust, client};
 use super::room::{CONFIGURATION, Room, Talk, usual_sizes};
 use crate::CORES;
 
@@ -149,4 +151,22 @@ fn noops_keep_no_connection_where_everybody_has_few() {
     assert!(room.engines.in_use().connections > 50 * usize::from(CORES));
     (0..6).for_each(|_| drippers.drip(&mut room));
     assert!(drippers.ended > 10 * usize::from(CORES), "{} were ended", drippers.ended);
+}
+
+#[test]
+fn a_handshakes_wait_for_its_turn_is_not_its_clients_time() {
+    let (mut room, trust) = Room::shielded(12, Site::default(), usual_sizes());
+    let client = Arc::new(client(&trust, &["http/1.1"]));
+    let mut crowd: Vec<Shielded> = (0..60).map(|_| room.connect_shielded(443, &client)).collect();
+    let begun = room.machine.now;
+    while crowd.iter().any(|shielded| shielded.tls.is_handshaking()) || room.engines.in_use().handshakes > 0 {
+        crowd.iter_mut().for_each(|shielded| room.exchange(shielded));
+        room.step();
+        // Each turn takes as long as if a hash were computed in it.
+        room.machine.now = room.machine.now + Micros::from_millis(300);
+        assert!(room.machine.now.since(begun) < Micros::from_secs(60));
+    }
+    assert!(CORES > 1 || room.machine.now.since(begun) > Micros::from_secs(20));
+    let lost = crowd.iter().filter(|shielded| !room.hosts[0].is_open(shielded.talk.connection)).count();
+    assert_eq!(lost, 0);
 }
