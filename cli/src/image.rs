@@ -19,6 +19,7 @@ const PROFILE: &str = "image";
 /// What builds where there is no std at all. What is missing of the engine needs ring, which that target cannot build; that it has no std either the image itself shows, which has a
 /// panic handler of its own: there cannot be two.
 const WITHOUT_STD: &[&str] = &[
+    "budget",
     "dmarc",
     "dns",
     "getrandom@0.2.17",

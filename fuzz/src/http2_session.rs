@@ -15,12 +15,15 @@ use http::two::Session;
 use http::{Admission, Field, HEAD_BYTES_MAX, Method, Reply, Status, WaitsFor};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
-use crate::http_session::world::{BODY_BYTES_MAX, REPLY, Stage, World};
+use crate::http_session::world::{BODY_BYTES_MAX, KEPT_BYTES_MAX, REPLY, Stage, World};
 use crate::script::{Pace, Step};
 use reading::Reading;
 
 /// The most streams that are served at a time.
 const STREAMS_MAX: usize = 100;
+
+/// What may be kept without asking whether it may: the table of fields, and answers that wait for room.
+const UNASKED_BYTES_MAX: usize = 32 * 1024;
 
 /// With as much room as this, no session waits for more without having said anything.
 const ROOM_ENOUGH: usize = 1 << 20;
@@ -71,6 +74,7 @@ impl Server {
     fn is_read(&mut self) {
         self.reading.read(&self.world.sent);
         assert!(self.world.admitted <= STREAMS_MAX * BODY_BYTES_MAX, "each stream has at most one body");
+        assert!(self.session.kept_bytes() <= KEPT_BYTES_MAX + UNASKED_BYTES_MAX, "no more is kept than may be");
     }
 }
 

@@ -114,6 +114,17 @@ impl Answer {
         if let Content::Reply(reply) = &self.content { reply.body_bytes() } else { 0 }
     }
 
+    /// Bytes of memory that it takes, but for those.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        let content = match &self.content {
+            Content::Reply(reply) => reply.kept_bytes(),
+            Content::Moved(target) | Content::OverTls(target) => target.capacity(),
+            Content::Parts { part: Part::Many(_), .. } => size_of::<Parts>(),
+            _ => 0,
+        };
+        size_of::<Answer>() + content
+    }
+
     /// The open reply that it is, by what the program names it by.
     pub(crate) fn number(&self) -> Option<u64> {
         if let Content::Reply(reply) = &self.content { reply.number() } else { None }

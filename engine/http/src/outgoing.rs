@@ -101,6 +101,16 @@ impl Outgoing {
         }
     }
 
+    /// Bytes of memory that it takes, but for those.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        match self {
+            Outgoing::Nothing | Outgoing::Bytes(_) => 0,
+            Outgoing::Parts(_) => size_of::<PartsLeft>(),
+            Outgoing::Own(_) => size_of::<OwnLeft>(),
+            Outgoing::Open(_) => size_of::<OpenLeft>(),
+        }
+    }
+
     /// The open reply that it is of.
     pub(crate) fn open_reply(&self) -> Option<Open> {
         if let Outgoing::Open(left) = self { Some(left.open) } else { None }

@@ -164,6 +164,11 @@ impl Asked {
         }
     }
 
+    /// Bytes of memory that it takes, and as many for the copy of it where it is answered.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        2 * self.bytes()
+    }
+
     /// Bytes of memory that it takes.
     pub(crate) fn bytes(&self) -> usize {
         let values = self.values.iter().flatten().map(String::len).sum::<usize>();

@@ -182,6 +182,11 @@ impl Reply {
         self.body.len()
     }
 
+    /// Bytes of memory that it takes, but for its body.
+    pub fn kept_bytes(&self) -> usize {
+        size_of::<Reply>() + self.fields.capacity()
+    }
+
     /// Writes the head but for what every head says, and gives the body away.
     pub(crate) fn begin(&mut self, head: &mut ResponseHead) -> Outgoing {
         head.text(&self.fields).field("Content-Type", self.content_type);

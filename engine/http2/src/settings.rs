@@ -8,6 +8,8 @@ use crate::frame::FRAME_BYTES_MAX;
 /// A setting of somebody's who does not push, and who refers to no table of ours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Setting {
+    /// The largest table that the other side may have us keep of its fields, in bytes.
+    TableBytes(u32),
     /// How many streams the other side may have open.
     ConcurrentStreamsMax(u32),
     /// How much the other side may send on a stream that begins, in bytes: less than 2^31.
@@ -24,6 +26,7 @@ impl Setting {
     /// As it travels; nothing for [`Setting::Other`].
     pub fn bytes(self) -> Option<[u8; 6]> {
         let (name, value): (u8, u32) = match self {
+            Setting::TableBytes(value) => (1, value),
             Setting::ConcurrentStreamsMax(value) => (3, value),
             Setting::InitialWindow(value) => (4, value),
             Setting::FrameBytesMax(value) => (5, value),

@@ -183,6 +183,8 @@ pub(crate) struct Common {
     pub(crate) signer: Signer,
     /// Certificates that are to take the place of others, the first one first.
     pub(crate) uploads: VecDeque<Upload>,
+    /// What clients make this core keep.
+    pub(crate) memory: MemoryBudget,
     /// Bytes of bodies that this core's sessions of HTTP may hold.
     pub(crate) bodies: usize,
     /// Bytes of replies that they hold until clients have taken them.

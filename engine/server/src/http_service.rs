@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
+use budget::Charge;
 use http::{Admission, DATE_BYTES, End, Exchange, Method, Question, Remembered, Reply, Secrecy, Site, Status};
 use machine::{Micros, Piece};
 use tls::Text;
@@ -18,6 +19,7 @@ use crate::certificates::{CERTIFICATE_PATH, METHODS, Upload};
 use crate::common::Common;
 use crate::secure::Channel;
 use crate::session::{Caller, WaitsFor};
+use crate::sizes::KEPT_BYTES_LEAST;
 
 use asking::Errand;
 
@@ -38,6 +40,8 @@ pub(crate) struct Conversation {
     errand: Option<Box<Errand>>,
     /// Bytes of replies that the session held when somebody last looked, while it held some.
     held: usize,
+    /// What it makes the server keep beside them.
+    charge: Charge,
 }
 
 /// What is spoken on it, as both sides have agreed.
@@ -98,6 +102,21 @@ impl Session {
         }
     }
 
+    /// Bytes of memory that it takes on the heap, but for the bodies of requests and replies.
+    fn kept_bytes(&self) -> usize {
+        match self {
+            Session::One(session) => session.kept_bytes(),
+            Session::Two(session) => session.kept_bytes(),
+        }
+    }
+
+    fn overdrawn(&mut self, hands: &mut Hands<'_>) {
+        match self {
+            Session::One(session) => session.overdrawn(hands),
+            Session::Two(session) => session.overdrawn(hands),
+        }
+    }
+
     fn held_bytes(&self) -> usize {
         match self {
             Session::One(session) => session.held_bytes(),
@@ -123,16 +142,29 @@ impl Session {
 impl Conversation {
     /// A client has connected.
     pub(crate) fn begin(caller: Caller, common: &mut Common) -> Conversation {
-        let mut errand = None;
-        let mut hands = Hands { common, caller, errand: &mut errand, unread_bytes_max: UNREAD_BYTES_MAX };
-        Conversation { session: Session::One(http::Session::connected(&mut hands)), errand, held: 0 }
+        Conversation::with_session(UNREAD_BYTES_MAX, caller, common, |hands| {
+            Session::One(http::Session::connected(hands))
+        })
     }
 
     /// A client has connected that would rather speak HTTP/2.
     pub(crate) fn begin_two(caller: Caller, common: &mut Common) -> Conversation {
-        let mut errand = None;
-        let mut hands = Hands { common, caller, errand: &mut errand, unread_bytes_max: usize::MAX };
-        Conversation { session: Session::Two(Box::new(http::two::Session::connected(&mut hands))), errand, held: 0 }
+        Conversation::with_session(usize::MAX, caller, common, |hands| {
+            Session::Two(Box::new(http::two::Session::connected(hands)))
+        })
+    }
+
+    fn with_session(
+        unread_bytes_max: usize,
+        caller: Caller,
+        common: &mut Common,
+        begin: impl FnOnce(&mut Hands<'_>) -> Session,
+    ) -> Conversation {
+        let (mut errand, charge) = (None, Charge::new(KEPT_BYTES_LEAST));
+        let session = begin(&mut Hands { common, caller, errand: &mut errand, charge: &charge, unread_bytes_max });
+        let mut conversation = Conversation { session, errand, held: 0, charge };
+        conversation.settle(caller, common);
+        conversation
     }
 
     pub(crate) fn waits_for(&self) -> WaitsFor {
@@ -163,14 +195,58 @@ impl Conversation {
         common: &mut Common,
         act: impl FnOnce(&mut Session, &mut Hands<'_>) -> R,
     ) -> R {
-        // A stream that waits for room must not keep others from being answered: each takes its part of all that there is.
-        let unread_bytes_max = if let Session::One(_) = self.session { UNREAD_BYTES_MAX } else { usize::MAX };
-        let done = act(&mut self.session, &mut Hands { common, caller, errand: &mut self.errand, unread_bytes_max });
+        let done = self.let_act(caller, common, act);
+        self.settle(caller, common);
         if self.held > 0 {
             self.count_held(common);
         }
         done
     }
+
+    fn let_act<R>(
+        &mut self,
+        caller: Caller,
+        common: &mut Common,
+        act: impl FnOnce(&mut Session, &mut Hands<'_>) -> R,
+    ) -> R {
+        // A stream that waits for room must not keep others from being answered: each takes its part of all that there is.
+        let unread_bytes_max = if let Session::One(_) = self.session { UNREAD_BYTES_MAX } else { usize::MAX };
+        let Conversation { session, errand, charge, .. } = self;
+        act(session, &mut Hands { common, caller, errand, charge, unread_bytes_max })
+    }
+
+    /// Charges what the client makes the server keep now. A client with more than its share is told so, and goes.
+    #[inline]
+    fn settle(&mut self, caller: Caller, common: &mut Common) {
+        let kept = self.kept_bytes();
+        if kept != self.charge.bytes() && common.memory.charge(&mut self.charge, caller.address, kept).is_err() {
+            self.is_overdrawn(caller, common);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_overdrawn(&mut self, caller: Caller, common: &mut Common) {
+        self.let_act(caller, common, |session, hands| session.overdrawn(hands));
+        let kept = self.kept_bytes();
+        if common.memory.charge(&mut self.charge, caller.address, kept).is_err() {
+            common.break_off(caller.connection);
+        }
+    }
+
+    fn kept_bytes(&self) -> usize {
+        self.session.kept_bytes() + kept_for(self.errand.as_deref())
+    }
+
+    /// What the client makes the server keep.
+    pub(crate) fn charge(&self) -> &Charge {
+        &self.charge
+    }
+}
+
+/// Bytes of memory of what a question waits for.
+fn kept_for(errand: Option<&Errand>) -> usize {
+    errand.map_or(0, |errand| size_of::<Errand>() + errand.kept_bytes())
 }
 
 /// The name under which who asks for `host` finds us over TLS: never a stranger's.
@@ -183,6 +259,8 @@ pub(crate) struct Hands<'a> {
     common: &'a mut Common,
     caller: Caller,
     errand: &'a mut Option<Box<Errand>>,
+    /// What was charged for it before it acts.
+    charge: &'a Charge,
     /// How many bytes may wait for the client when a response is begun.
     unread_bytes_max: usize,
 }
@@ -257,13 +335,24 @@ impl http::Actions for Hands<'_> {
         }
     }
 
+    fn may_keep(&self, bytes: usize) -> bool {
+        let bytes = bytes + kept_for(self.errand.as_deref());
+        self.common.memory.would_grant(self.charge, self.caller.address, bytes)
+    }
+
     fn asked(&mut self, question: &Question<'_>) {
         *self.errand = Errand::begin(question, self.caller, self.common).map(Box::new);
     }
 
     fn body_arrived(&mut self, question: &Question<'_>, body: Vec<u8>) {
         if ::webmail::is_path(question.path.as_bytes()) {
-            *self.errand = Errand::form(question, body, self.caller, self.common).map(Box::new);
+            // A login keeps parts of its form until it is decided.
+            let may_keep = http::Actions::may_keep(self, self.charge.bytes() + size_of::<Errand>() + body.len());
+            let errand = match may_keep {
+                true => Errand::form(question, body, self.caller, self.common),
+                false => Some(Errand::busy(self.caller, self.common)),
+            };
+            *self.errand = errand.map(Box::new);
             return;
         }
         self.common.uploads.push_back(Upload { core: None, frame: self.caller.connection.0, pem: body });

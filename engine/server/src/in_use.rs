@@ -49,6 +49,8 @@ pub struct InUse {
     pub couriers: usize,
     /// Pages that are told of changes of this core's mail.
     pub listeners: usize,
+    /// Bytes that clients make the core keep, of what is charged to them.
+    pub memory: usize,
     /// Bytes of forms and replies of HTTP that sessions hold.
     pub bodies: usize,
     /// Blocks of bytes that were received and not taken, or sent and not acknowledged.
@@ -84,6 +86,7 @@ impl Sum for InUse {
             visits: one.visits + other.visits,
             couriers: one.couriers + other.couriers,
             listeners: one.listeners + other.listeners,
+            memory: one.memory + other.memory,
             bodies: one.bodies + other.bodies,
             blocks: one.blocks + other.blocks,
             send_queues: one.send_queues + other.send_queues,
@@ -125,6 +128,7 @@ impl Engine {
             visits: common.clerks.under_way(),
             couriers: common.queue.under_way(),
             listeners: common.clerks.listeners.count(),
+            memory: common.memory.held(),
             bodies: common.bodies + common.replies,
             blocks: sizes.blocks - pools.free_blocks(),
             send_queues: sizes.send_queues - pools.free_send_queues(),

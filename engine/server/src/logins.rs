@@ -29,6 +29,8 @@ const PASSWORD_BYTES_MAX: usize = 1_024;
 pub(crate) struct Attempt {
     login: Login,
     proof: Option<ScramProof>,
+    /// Bytes of its password, which is kept until its hash is known.
+    password_bytes: usize,
     peer: IpAddr,
     throttled: Throttled,
     pub(crate) state: AttemptState,
@@ -101,6 +103,11 @@ pub(crate) struct Failure {
 }
 
 impl Attempt {
+    /// Bytes of memory that it takes beside its own size.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.login.name.len() + self.password_bytes
+    }
+
     /// What the client is to hear that was let in by a proof.
     pub(crate) fn signature(&self) -> Option<Signature> {
         self.signature
@@ -251,7 +258,7 @@ impl Common {
             false => Throttled::Yes,
         };
         let login = self.directory.login(&self.store, credentials.name);
-        let (mut proof, frame) = (None, caller.connection.0);
+        let (mut proof, mut password_bytes, frame) = (None, 0, caller.connection.0);
         let state = match credentials.proof {
             _ if !self.logins.begin(caller.address, throttled, self.now) => AttemptState::TooMany,
             Proof::Scram(said) => {
@@ -260,13 +267,14 @@ impl Common {
             }
             Proof::Password(password) => {
                 let password = password.get(..=PASSWORD_BYTES_MAX).unwrap_or(password);
+                password_bytes = password.len();
                 self.look_at_password(&login, password, throttled, caller)
             }
         };
         if !matches!(state, AttemptState::Hashing(_)) {
             self.ready.resume(frame);
         }
-        Attempt { login, proof, peer: caller.address, throttled, state, signature: None }
+        Attempt { login, proof, password_bytes, peer: caller.address, throttled, state, signature: None }
     }
 
     /// Asks for the hash that decides a password, if it is not known to be right without one.

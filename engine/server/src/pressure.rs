@@ -74,6 +74,8 @@ enum Shortage {
     Transactions,
     /// Handshakes of TLS.
     Handshakes,
+    /// What clients make the core keep: held by those whose address or network has more than its share.
+    Memory,
     /// Connections.
     Connections,
 }
@@ -119,12 +121,13 @@ impl Engine {
 
 impl Shortage {
     /// The worst first.
-    const ALL: [Shortage; 6] = [
+    const ALL: [Shortage; 7] = [
         Shortage::AllBuffers,
         Shortage::Buffers,
         Shortage::BodyBuffers,
         Shortage::Transactions,
         Shortage::Handshakes,
+        Shortage::Memory,
         Shortage::Connections,
     ];
 
@@ -145,6 +148,7 @@ impl Shortage {
             Shortage::BodyBuffers => common.store.is_short_of_buffers(),
             Shortage::Transactions => common.transactions.is_empty(),
             Shortage::Handshakes => common.secure.is_busy(),
+            Shortage::Memory => common.memory.is_short(),
             Shortage::Connections => common.is_crowded(),
         }
     }
@@ -152,7 +156,7 @@ impl Shortage {
     fn patience(self) -> Micros {
         match self {
             // What a handshake waits for is a client's program, never a person.
-            Shortage::AllBuffers | Shortage::Handshakes => PATIENCE_IN_NEED,
+            Shortage::AllBuffers | Shortage::Handshakes | Shortage::Memory => PATIENCE_IN_NEED,
             _ => PATIENCE,
         }
     }
@@ -164,6 +168,9 @@ impl Shortage {
             Shortage::BodyBuffers => session.has_message(),
             Shortage::Transactions => session.has_transaction(),
             Shortage::Handshakes => session.is_in_handshake() && common.secure.has_begun(session.caller.connection),
+            Shortage::Memory => {
+                session.charge().is_some_and(|charge| common.memory.is_above_share(charge, session.caller.address))
+            }
             Shortage::Connections => !session.is_logged_in(),
         }
     }
@@ -203,7 +210,9 @@ impl Session {
                 common.break_off(self.caller.connection);
             }
             Shortage::BodyBuffers if self.give_up_letter(common) => {}
-            Shortage::BodyBuffers | Shortage::Transactions | Shortage::Connections => self.deadline_expired(common),
+            Shortage::BodyBuffers | Shortage::Transactions | Shortage::Memory | Shortage::Connections => {
+                self.deadline_expired(common)
+            }
         }
         self.mark = None;
     }

@@ -11,6 +11,7 @@ mod telling;
 
 use core::net::IpAddr;
 
+use budget::Charge;
 use machine::Micros;
 use mail::ConnectionKind;
 use net::{ConnectionId, Service};
@@ -234,6 +235,11 @@ impl Session {
             Talk::Http(talk) => talk.waits_for(),
             Talk::Over => WaitsFor::Nothing,
         }
+    }
+
+    /// What the client makes the server keep, where that can be more than each may.
+    pub(crate) fn charge(&self) -> Option<&Charge> {
+        if let Talk::Http(talk) = &self.talk { Some(talk.charge()) } else { None }
     }
 
     /// Whether it has a record of an SMTP transaction.
@@ -480,7 +486,7 @@ impl Session {
         self.peer_closed(common);
         match &mut self.talk {
             Talk::Pop3(talk) => talk.ended(self.caller, common),
-            Talk::Http(talk) => talk.ended(common),
+            Talk::Http(talk) => talk.ended(self.caller, common),
             Talk::Smtp(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
         common.deadlines.cancel(self.caller.connection.0);

@@ -16,6 +16,12 @@ const MEMORY_BYTES_MIN: u64 = 96 << 20;
 /// What each further core needs at least.
 const MEMORY_BYTES_MORE: u64 = 32 << 20;
 
+/// Bytes that each connection may make the server keep, however short memory is: see [`budget`].
+pub(crate) const KEPT_BYTES_LEAST: u32 = 2048;
+
+/// Bytes of the pool above that, for each connection that there may be.
+const KEPT_BYTES_POOLED: usize = 512;
+
 /// Memory for each connection that there may be, one buffer in use counted in.
 const BYTES_PER_CONNECTION: u64 = 16 << 10;
 const CONNECTIONS_MAX: u64 = 65_536;
@@ -67,6 +73,16 @@ impl Sizes {
     /// Bytes that bodies of HTTP's requests may take at a time.
     pub(crate) fn http_bodies_bytes(&self) -> usize {
         (self.buffer_bytes / 2).max(512 * 1024)
+    }
+
+    /// Bytes that clients may make the core keep, of what is charged to them.
+    pub fn kept_bytes_max(&self) -> usize {
+        self.connections * KEPT_BYTES_LEAST as usize + self.memory_pool_bytes()
+    }
+
+    /// Bytes of the pool that clients share, above their least shares.
+    pub(crate) fn memory_pool_bytes(&self) -> usize {
+        self.connections * KEPT_BYTES_POOLED
     }
 
     /// Bytes of letters that may be kept for a filter at a time, where there is one.

@@ -74,6 +74,7 @@ impl Engine {
             trace: Box::new([0; TRACE_BYTES_MAX]),
             gates: Gates::new(GATES, sizes.connections),
             uploads: VecDeque::new(),
+            memory: MemoryBudget::new(sizes.memory_pool_bytes(), random(machine)),
             bodies: 0,
             replies: 0,
             bodies_max: sizes.http_bodies_bytes(),

@@ -29,6 +29,8 @@ pub(crate) struct World {
     /// Whether it has a piece of a body.
     pub(crate) has_piece: bool,
     has_program: bool,
+    /// Bytes that the session may make the server keep.
+    kept_max: usize,
     site: Site,
     remembered: Remembered,
 }
@@ -44,6 +46,9 @@ pub(crate) enum Stage {
 
 /// Bytes of a body that are admitted.
 pub(crate) const BODY_BYTES_MAX: usize = 64;
+
+/// Bytes that a session may make the server keep.
+pub(crate) const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 /// What the program says to everything.
 pub(crate) const REPLY: &[u8] = b"what a program says";
@@ -104,6 +109,7 @@ impl World {
             admitted: 0,
             has_piece: false,
             has_program: false,
+            kept_max: KEPT_BYTES_MAX,
             site,
             remembered: Remembered::nothing(),
         }
@@ -156,6 +162,10 @@ impl Actions for World {
             b"/p/form" if self.has_program => &[Method::Get, Method::Head, Method::Post, Method::Put],
             _ => &[],
         }
+    }
+
+    fn may_keep(&self, bytes: usize) -> bool {
+        bytes <= self.kept_max
     }
 
     fn asked(&mut self, question: &Question<'_>) {

@@ -9,7 +9,7 @@ use crate::answer::Answer;
 use crate::framing::Body;
 use crate::question::{Announced, Asked};
 use crate::reply::Reply;
-use crate::response::RESPONSE_HEAD_BYTES_MAX;
+use crate::response::{RESPONSE_HEAD_BYTES_MAX, Status};
 use crate::upload::{Admission, PIECE_BYTES, Upload};
 
 use super::{Expect, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, Session, Taken, WaitsFor};
@@ -68,6 +68,10 @@ impl Session {
         (body, waits): (Body, Waits),
         actions: &mut impl Actions,
     ) {
+        if !actions.may_keep(size_of::<Request>() + asked.kept_bytes()) {
+            let answer = asked.answer(Reply::refusal(Status::ServiceUnavailable), actions);
+            return self.answer_behind(body, answer, waits, actions);
+        }
         actions.set_deadline(None);
         actions.asked(&asked.question(announced(body)));
         self.expect = Expect::Us(Box::new(Request { asked, body, waits }));
@@ -83,6 +87,26 @@ impl Session {
         let Expect::Us(request) = core::mem::replace(&mut self.expect, Expect::Closed) else { return };
         let answer = request.asked.answer(reply, actions);
         self.reply_is_due(*request, answer, actions);
+    }
+
+    /// Bytes of memory that the client makes us keep, but for the session itself, the bodies of replies, and what was
+    /// admitted of the bodies of requests.
+    pub fn kept_bytes(&self) -> usize {
+        let waits = match &self.expect {
+            Expect::Body { answer, .. } | Expect::Reply { answer, .. } => answer.kept_bytes(),
+            Expect::Us(request) => size_of::<Request>() + request.asked.kept_bytes(),
+            Expect::Upload(coming) => size_of::<Coming>() + coming.request.asked.kept_bytes(),
+            Expect::Head { .. } | Expect::Room { .. } | Expect::More { .. } | Expect::Closed => 0,
+        };
+        waits + self.outgoing.kept_bytes()
+    }
+
+    /// The client makes us keep more than its share: the connection ends.
+    #[cold]
+    pub fn overdrawn(&mut self, actions: &mut impl Actions) {
+        if !matches!(self.expect, Expect::Closed) {
+            self.finish(actions);
+        }
     }
 
     /// Bytes of replies that the session holds until the client has taken them.

@@ -4,6 +4,7 @@ mod conditions;
 mod dates;
 mod framing;
 mod heads;
+mod kept;
 mod open;
 mod parts;
 mod pieces;

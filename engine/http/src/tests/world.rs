@@ -73,6 +73,8 @@ pub(super) struct World {
     /// What the program was asked, and what bodies it was sent.
     pub(super) asked: Vec<Heard>,
     pub(super) bodies: Vec<Vec<u8>>,
+    /// Bytes that the session may make the server keep.
+    pub(super) kept_max: usize,
     /// Bytes of bodies that the program has admitted and that were not released.
     pub(super) admitted: usize,
     /// Pieces of bodies, by the numbers of these, and which of them have ended.
@@ -102,6 +104,7 @@ impl World {
             log: Vec::new(),
             asked: Vec::new(),
             bodies: Vec::new(),
+            kept_max: usize::MAX,
             admitted: 0,
             pieces: Vec::new(),
             ended: Vec::new(),
@@ -182,6 +185,10 @@ impl Actions for World {
             path if path.starts_with(b"/app/") => &[Method::Get, Method::Head, Method::Post, Method::Put],
             _ => &[],
         }
+    }
+
+    fn may_keep(&self, bytes: usize) -> bool {
+        bytes <= self.kept_max
     }
 
     fn asked(&mut self, question: &Question<'_>) {

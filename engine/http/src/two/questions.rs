@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //! - Not a byte of a body is taken before its sender is admitted, and never more than was.
-//! - Questions that wait take no more than [`WAITING_BYTES_MAX`] of memory; one more is answered by 503.
+//! - Questions that wait take no more than [`WAITING_BYTES_MAX`] of memory, nor more than the client's share; one more
+//!   is answered by 503.
 //! - Nothing is asked while more than [`UNSENT_BYTES_MAX`] of replies are not sent. A body that comes while its stream waits for that is refused with its stream: what opens the
 //!   windows may lie behind it.
 //! - The program's word goes to who has asked, or to nobody: a stream that was reset is over, and its question is not with anybody else.
@@ -62,6 +63,11 @@ impl Inquiry {
         self.untold.saturating_sub(waiting as u32)
     }
 
+    /// Bytes of memory that it takes, but for what was admitted.
+    pub(super) fn kept_bytes(&self) -> usize {
+        size_of::<Inquiry>() + self.asked.kept_bytes()
+    }
+
     fn is_too_large(&self) -> bool {
         self.upload.as_ref().is_some_and(Upload::is_too_large)
     }
@@ -79,11 +85,13 @@ impl Session {
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
         let waiting: usize = self.streams.iter().filter_map(Stream::inquiry).map(|inquiry| inquiry.asked.bytes()).sum();
-        if waiting + asked.bytes() > WAITING_BYTES_MAX {
+        let inquiry = Box::new(Inquiry { asked, length, upload: None, came: 0, untold: 0 });
+        let is_too_much = waiting + inquiry.asked.bytes() > WAITING_BYTES_MAX;
+        if is_too_much || !actions.may_keep(self.kept_bytes() + inquiry.kept_bytes()) {
+            let asked = inquiry.asked;
             let answer = asked.answer(Reply::refusal(Status::ServiceUnavailable), actions);
             return self.answer(id, answer, is_whole, actions);
         }
-        let inquiry = Box::new(Inquiry { asked, length, upload: None, came: 0, untold: 0 });
         let window = self.line.initial_window();
         self.streams.push(Stream { id, window, expect: stream::Expect::Turn(inquiry), is_unread: !is_whole });
         self.has_questions = true;

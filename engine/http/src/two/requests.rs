@@ -155,7 +155,7 @@ impl Session {
             return self.calm.pay(Price::Nothing);
         }
         self.last_stream = head.stream;
-        if self.streams.len() >= STREAMS_MAX {
+        if self.streams.len() >= STREAMS_MAX || !self.may_keep_stream(actions) {
             self.calm.pay(Price::Reset)?;
             return self.reset(head.stream, ErrorCode::RefusedStream, actions);
         }

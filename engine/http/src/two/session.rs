@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use http2::{Decoder, ErrorCode, FRAME_HEAD_BYTES, FrameHead, Kind, PREFACE, Setting};
+use http2::{Decoder, ErrorCode, FRAME_HEAD_BYTES, FrameHead, Kind, PREFACE, Setting, TABLE_BYTES_MAX};
 use machine::Micros;
 
 use super::calm::Calm;
@@ -21,6 +21,9 @@ const RECEIVED_BYTES: u32 = 32 * 1024;
 
 /// Streams whose memory is kept for the next ones.
 const STREAMS_KEPT: usize = 4;
+
+/// What a connection keeps that is used as browsers do.
+const KEPT_BYTES_USUAL: usize = 4 * TABLE_BYTES_MAX;
 
 /// Streams that we ended, and on which something may be on its way.
 const RESET_STREAMS: usize = 8;
@@ -108,10 +111,19 @@ pub(super) enum Taken {
 }
 
 impl Session {
-    /// A client has connected, and is told what we take. It speaks next.
+    /// A client has connected, and is told what we take. It speaks next. Where memory is short, it is told that we keep
+    /// nothing of its fields from one request to the next.
     #[inline(never)]
     pub fn connected(actions: &mut impl Actions) -> Session {
-        let own = [Setting::ConcurrentStreamsMax(STREAMS_MAX as u32), Setting::ListBytesMax(HEAD_BYTES_MAX as u32)];
+        let own = [
+            Setting::ConcurrentStreamsMax(STREAMS_MAX as u32),
+            Setting::ListBytesMax(HEAD_BYTES_MAX as u32),
+            if actions.may_keep(size_of::<Session>() + KEPT_BYTES_USUAL) {
+                Setting::Other
+            } else {
+                Setting::TableBytes(0)
+            },
+        ];
         let settings = own.iter().filter_map(|setting| setting.bytes());
         let length = (settings.clone().count() * size_of::<[u8; 6]>()) as u32;
         let mut said = heapless::Vec::<u8, 32>::new();
@@ -140,10 +152,24 @@ impl Session {
         }
     }
 
-    /// Bytes of memory that it takes, but for the table of its fields.
-    #[cfg(test)]
-    pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<Session>() + self.streams.capacity() * size_of::<Stream>()
+    /// Bytes of memory that the client makes us keep, the session itself counted in, but for the bodies of replies and
+    /// what was admitted of the bodies of requests.
+    pub fn kept_bytes(&self) -> usize {
+        let streams = self.streams.capacity() * size_of::<Stream>();
+        let of_streams = self.streams.iter().map(Stream::kept_bytes).sum::<usize>();
+        size_of::<Session>() + self.decoder.memory_bytes() + streams + of_streams
+    }
+
+    /// Whether one more stream may be remembered.
+    pub(super) fn may_keep_stream(&self, actions: &impl Actions) -> bool {
+        let growth = self.streams.capacity().max(STREAMS_KEPT) * size_of::<Stream>();
+        self.streams.len() < self.streams.capacity() || actions.may_keep(self.kept_bytes() + growth)
+    }
+
+    /// The client makes us keep more than its share: the connection ends.
+    #[cold]
+    pub fn overdrawn(&mut self, actions: &mut impl Actions) {
+        self.end(ErrorCode::EnhanceYourCalm, actions);
     }
 
     /// What must happen before bytes are worth offering.
@@ -378,6 +404,7 @@ impl Session {
     fn close(&mut self, actions: &mut impl Actions) {
         self.expect = Expect::Closed;
         self.waits_for = WaitsFor::Nothing;
+        self.decoder = Decoder::new();
         for stream in core::mem::take(&mut self.streams) {
             Session::stream_left(&stream, actions);
         }

@@ -123,6 +123,16 @@ impl Stream {
         }
     }
 
+    /// Bytes of memory that it takes beside its place in the list, but for those and what was admitted.
+    pub(super) fn kept_bytes(&self) -> usize {
+        match &self.expect {
+            Expect::Body { answer, .. } | Expect::Room(answer) => answer.kept_bytes(),
+            Expect::Turn(inquiry) | Expect::Us(inquiry) | Expect::Upload(inquiry) => inquiry.kept_bytes(),
+            Expect::Window(outgoing) => outgoing.kept_bytes(),
+            Expect::Reset(_) => 0,
+        }
+    }
+
     /// Whether it is for the client to take something.
     pub(super) fn is_to_be_taken(&self) -> bool {
         match &self.expect {

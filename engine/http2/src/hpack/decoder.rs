@@ -77,9 +77,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Bytes of memory that it takes.
-    #[cfg(test)]
-    pub(crate) fn memory_bytes(&self) -> usize {
+    /// Bytes of memory that its table takes.
+    pub fn memory_bytes(&self) -> usize {
         self.table.memory_bytes()
     }
 

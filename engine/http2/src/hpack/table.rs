@@ -65,6 +65,11 @@ impl Table {
         }
         self.limit = limit;
         self.make_room(0);
+        if self.bytes.capacity() > limit {
+            self.move_to_front();
+            self.bytes.shrink_to(limit);
+            self.entries.shrink_to(limit / ENTRY_OVERHEAD);
+        }
         true
     }
 
@@ -77,6 +82,12 @@ impl Table {
         }
         if self.bytes.len() + name.len() + value.len() > TABLE_BYTES_MAX {
             self.move_to_front();
+        }
+        let wanted = self.bytes.len() + name.len() + value.len();
+        if wanted > self.bytes.capacity() {
+            // Twice as much as before, but never more than is used.
+            let capacity = wanted.max(2 * self.bytes.capacity()).min(TABLE_BYTES_MAX);
+            self.bytes.reserve_exact(capacity - self.bytes.len());
         }
         let entry = Entry { start: self.bytes.len() as u16, name: name.len() as u16, value: value.len() as u16 };
         self.bytes.extend_from_slice(name);
@@ -92,7 +103,7 @@ impl Table {
         self.size = 0;
     }
 
-    #[cfg(test)]
+    /// Bytes of memory that it takes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>()
     }

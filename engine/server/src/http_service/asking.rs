@@ -91,6 +91,23 @@ impl Errand {
         Some(errand)
     }
 
+    /// There is no memory for what the client wants.
+    #[cold]
+    pub(super) fn busy(caller: Caller, common: &mut Common) -> Errand {
+        common.ready.resume(caller.connection.0);
+        Errand::Turn(Reply::text(Status::ServiceUnavailable, BUSY.into()))
+    }
+
+    /// Bytes of memory that it takes beside its own size.
+    pub(super) fn kept_bytes(&self) -> usize {
+        match self {
+            Errand::Turn(reply) => reply.kept_bytes() + reply.body_bytes(),
+            Errand::Admission(_) | Errand::Knock { .. } | Errand::Letter { .. } => 0,
+            Errand::Login { attempt, purpose } => attempt.kept_bytes() + purpose.kept_bytes(),
+            Errand::Making(_, making) => size_of::<Making>() + making.kept_bytes(),
+        }
+    }
+
     /// Whether it is known what is said, and the deadline is awaited that was set for it.
     pub(super) fn is_held_back(&self) -> bool {
         matches!(self, Errand::Login { attempt, .. } if attempt.state == AttemptState::Refused)
@@ -106,6 +123,18 @@ enum Refused {
 }
 
 impl Purpose {
+    /// Bytes of memory that it takes beside its own size.
+    fn kept_bytes(&self) -> usize {
+        match self {
+            Purpose::Certificates(_) => 0,
+            Purpose::Password(_, new) => new.kept_bytes(),
+            Purpose::Webmail { name, program, next, kept } => {
+                let kept = kept.as_ref().map_or(0, |draft| draft.kept_bytes());
+                name.len() + program.len() + next.as_str().len() + kept
+            }
+        }
+    }
+
     /// What comes of it for who is not who he says.
     fn refused(&self, has_too_many: bool, common: &Common) -> Refused {
         Refused::Reply(match self {
@@ -133,6 +162,11 @@ impl Conversation {
     #[cold]
     #[inline(never)]
     pub(crate) fn resumed(&mut self, caller: Caller, common: &mut Common) {
+        self.errand_resumed(caller, common);
+        self.settle(caller, common);
+    }
+
+    fn errand_resumed(&mut self, caller: Caller, common: &mut Common) {
         let decision = match self.errand.as_deref_mut() {
             None => return,
             Some(Errand::Turn(_) | Errand::Admission(_)) => None,
@@ -242,11 +276,13 @@ impl Conversation {
             }
             _ => self.with(caller, common, |session, hands| session.deadline_expired(hands)),
         }
+        self.settle(caller, common);
     }
 
     /// The connection is gone.
-    pub(crate) fn ended(&mut self, common: &mut Common) {
+    pub(crate) fn ended(&mut self, caller: Caller, common: &mut Common) {
         common.replies -= self.held;
+        common.memory.release(&mut self.charge, caller.address);
         match self.errand.take().as_deref() {
             Some(Errand::Login { attempt, .. }) => common.login_abandoned(attempt),
             Some(Errand::Making(_, making)) => making.abandoned(common),

@@ -42,6 +42,16 @@ impl Making {
         }
     }
 
+    /// Bytes of memory that it takes beside its own size.
+    pub(super) fn kept_bytes(&self) -> usize {
+        let hash_bytes = match &self.stage {
+            // The job has a copy of the password.
+            Stage::Hashing(_) => self.new.wanted.len(),
+            Stage::Deriving(hash, _) => hash.len(),
+        };
+        self.new.kept_bytes() + hash_bytes
+    }
+
     /// The session's turn has come. What the owner of the account is told once all is made.
     pub(super) fn step(&mut self, caller: Caller, common: &mut Common) -> Option<Visit> {
         let frame = caller.connection.0;

@@ -70,6 +70,11 @@ impl Errand {
 impl Conversation {
     /// Those have answered whom a request was sent to.
     pub(crate) fn visit_answered(&mut self, told: Told, caller: Caller, common: &mut Common) {
+        self.errand_answered(told, caller, common);
+        self.settle(caller, common);
+    }
+
+    fn errand_answered(&mut self, told: Told, caller: Caller, common: &mut Common) {
         match told {
             Told::More(number, bytes) => return self.fed(number, &bytes, caller, common),
             Told::NoMore(number, end) => {

@@ -63,6 +63,14 @@ impl Draft {
         }
     }
 
+    /// Bytes of memory that it takes.
+    pub fn kept_bytes(&self) -> usize {
+        let Draft { to, cc, bcc, subject, text, carried, .. } = self;
+        let words: usize = [to, cc, bcc, subject, text].into_iter().map(String::len).sum();
+        let carried: usize = carried.iter().map(|(_, name)| size_of::<(u16, String)>() + name.len()).sum();
+        size_of::<Draft>() + words + carried
+    }
+
     /// All of it but files that came along just now, in one text.
     pub fn kept(&self) -> String {
         let key = |key: Option<Key>| key.map_or_else(String::new, |key| key.to_string());

@@ -48,6 +48,13 @@ pub struct NewPassword {
     pub wanted: Vec<u8>,
 }
 
+impl NewPassword {
+    /// Bytes of memory that it takes.
+    pub fn kept_bytes(&self) -> usize {
+        size_of::<NewPassword>() + self.token.len() + self.wanted.len()
+    }
+}
+
 impl fmt::Debug for NewPassword {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("NewPassword")

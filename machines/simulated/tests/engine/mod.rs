@@ -40,6 +40,7 @@ mod letters;
 mod limited;
 mod logins;
 mod marks;
+mod memory;
 mod names;
 mod narrow;
 mod news;

@@ -4,6 +4,7 @@ mod bodies;
 mod broken;
 pub(super) mod client;
 mod floods;
+mod kept;
 mod properties;
 mod questions;
 mod requests;

@@ -189,9 +189,9 @@ fn an_idle_connection_of_http_2_takes_little_memory() {
     let mut client = client(&[(4, 0)]);
     let asked: Vec<u8> = (0..100).flat_map(|number| get(2 * number + 1, "/hello.txt")).collect();
     client.arrive(&asked);
-    assert!(client.session.memory_bytes() < 12 * 1024, "{}", client.session.memory_bytes());
+    assert!(client.session.kept_bytes() < 12 * 1024, "{}", client.session.kept_bytes());
     client.arrive(&settings(&[(4, 30)]));
-    assert!(client.session.memory_bytes() <= 512, "{}", client.session.memory_bytes());
+    assert!(client.session.kept_bytes() <= 512, "{}", client.session.kept_bytes());
 }
 
 #[test]

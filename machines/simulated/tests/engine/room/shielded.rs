@@ -96,6 +96,13 @@ fn client_with(trusted: &[&Trust], protocols: &[&str], versions: &[&'static Supp
     client
 }
 
+impl Shielded {
+    /// Whether all that was said is with the host.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.to_send.is_empty()
+    }
+}
+
 /// A connection over TLS.
 pub(crate) struct Shielded {
     pub(crate) talk: Talk,

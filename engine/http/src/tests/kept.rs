@@ -1,0 +1,58 @@
+//! What a client of HTTP/1.1 makes the server keep: measured, and held within its share.
+
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use allocation_counter::measure;
+
+use super::world::{Talk, request};
+use crate::{Reply, Status};
+
+fn question(cookie_bytes: usize) -> String {
+    let cookie: String = "Cookie: ".chars().chain(std::iter::repeat_n('c', cookie_bytes)).collect();
+    request(&["GET /app/page HTTP/1.1", &cookie])
+}
+
+/// Whether the session says of what it holds in memory no less than there is, and not much more.
+fn assert_is_told(talk: Talk, what: &str) {
+    let told = talk.session.kept_bytes() + talk.session.held_bytes();
+    let Talk { session, .. } = talk;
+    let held = measure(|| drop(session)).bytes_current.unsigned_abs() as usize;
+    assert!(held <= told && told <= 2 * held + 1024, "{what}: {held} bytes are held, {told} told");
+}
+
+#[test]
+fn http_1_sessions_tell_all_memory_that_they_hold() {
+    assert_is_told(Talk::new(), "nothing");
+    let mut talk = Talk::new();
+    talk.arrive(question(7000).as_bytes());
+    assert_is_told(talk, "a question");
+    let mut talk = Talk::new();
+    talk.arrive(question(10).as_bytes());
+    talk.world.room = 0;
+    talk.reply(Reply::new(Status::Ok, "a/b", std::vec![b'x'; 9000]));
+    assert_is_told(talk, "a reply");
+    let mut talk = Talk::new();
+    talk.arrive(request(&["POST /app/form HTTP/1.1", "Content-Length: 10"]).as_bytes());
+    talk.admit(10);
+    assert_is_told(talk, "an admitted question");
+    let mut talk = Talk::new();
+    talk.arrive(request(&["POST /hello.txt HTTP/1.1", "Content-Length: 10"]).as_bytes());
+    assert_is_told(talk, "an answer that waits for a body");
+}
+
+#[test]
+fn a_question_beyond_a_client_s_share_is_told_to_come_later() {
+    let mut talk = Talk::new();
+    talk.world.kept_max = 6000;
+    talk.arrive(question(5000).as_bytes());
+    let refused: Vec<_> = talk.responses(|_| false).iter().map(|response| response.status).collect();
+    assert_eq!((refused, talk.world.asked.len()), ([503].to_vec(), 0));
+    talk.arrive(question(500).as_bytes());
+    assert!((1..=6000).contains(&talk.session.kept_bytes()));
+    talk.reply(Reply::text(Status::Ok, "x".to_string()));
+    assert_eq!(talk.responses(|_| false)[0].status, 200);
+    assert_eq!(talk.session.kept_bytes(), 0);
+    talk.session.overdrawn(&mut talk.world);
+    assert!(talk.world.closed);
+}
