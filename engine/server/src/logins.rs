@@ -17,13 +17,16 @@ use store::AccountId;
 use webmail::PasswordMark;
 
 use crate::common::Common;
+use crate::configuration::PASSWORD_BYTES_MAX;
 use crate::directory::Login;
 use crate::hashing::{Applicant, HashNumber, HashResult, HashTask};
 use crate::session::Caller;
 
-/// The longest password that is looked at whole, in bytes: accounts have shorter ones. What is cut off a longer one
-/// does not make it right.
-const PASSWORD_BYTES_MAX: usize = 1_024;
+/// Bytes of a name or a password that are kept until a login is decided. Accounts have shorter ones, so what is cut off a
+/// longer one does not make it right.
+const WORD_BYTES_MAX: usize = 1024;
+
+const _: () = assert!(PASSWORD_BYTES_MAX < WORD_BYTES_MAX);
 
 /// A login that waits for its turn, or for its answer.
 pub(crate) struct Attempt {
@@ -257,7 +260,9 @@ impl Common {
             true => Throttled::No,
             false => Throttled::Yes,
         };
-        let login = self.directory.login(&self.store, credentials.name);
+        let name = credentials.name;
+        let name = name.get(..name.floor_char_boundary(WORD_BYTES_MAX)).unwrap_or_default();
+        let login = self.directory.login(&self.store, name);
         let (mut proof, mut password_bytes, frame) = (None, 0, caller.connection.0);
         let state = match credentials.proof {
             _ if !self.logins.begin(caller.address, throttled, self.now) => AttemptState::TooMany,
@@ -266,7 +271,7 @@ impl Common {
                 AttemptState::Proving
             }
             Proof::Password(password) => {
-                let password = password.get(..=PASSWORD_BYTES_MAX).unwrap_or(password);
+                let password = password.get(..=WORD_BYTES_MAX).unwrap_or(password);
                 password_bytes = password.len();
                 self.look_at_password(&login, password, throttled, caller)
             }

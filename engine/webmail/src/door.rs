@@ -36,6 +36,9 @@ pub const METHODS: &[Method] = &[Method::Get, Method::Head, Method::Post];
 /// The longest form of who is not logged in yet.
 const LOGIN_BYTES_MAX: usize = 4096 + 4 * KEPT_BYTES_MAX;
 
+/// Bytes of a name that is said at a login, of which more is not kept.
+const NAME_BYTES_MAX: usize = 1024;
+
 /// The longest form of who is, but for letters, in bytes.
 pub const FORM_BYTES_MAX: usize = 1 << 20;
 
@@ -187,7 +190,7 @@ pub fn form_arrived(question: &Question<'_>, body: Vec<u8>, host: &str) -> Door 
         let text = |name| form.text(name).unwrap_or_default();
         let next = Destination::of(text("next"));
         return Door::LogIn {
-            name: text("name").trim().to_string(),
+            name: start_of(text("name").trim()).to_string(),
             password: text("password").as_bytes().to_vec(),
             next,
             program: program::in_words(question.user_agent.unwrap_or_default()),
@@ -204,6 +207,11 @@ pub fn form_arrived(question: &Question<'_>, body: Vec<u8>, host: &str) -> Door 
         Some(ticket) => Door::Visit(AccountId::from_bits(ticket.account), Visit::Ask(ticket, request)),
         None => Door::Reply(request.answer_to_stranger(host)),
     }
+}
+
+/// The start of a name that was said: no address is longer.
+fn start_of(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default()
 }
 
 /// The page on which somebody says who he is. `name`: what he said the last time; `error`: why that did not do; `kept`: the letter that he was writing.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use http::Site;
 use http2::{FrameHead, Kind, PREFACE, flags};
 use rustls::ClientConfig;
 use server::Sizes;
@@ -160,4 +161,28 @@ fn hoarders_get_their_share_and_others_are_served() {
     for (seed, hoard) in (1..).zip(Hoard::ALL) {
         hoarders_come(hoard, seed);
     }
+}
+
+#[test]
+fn little_is_kept_of_a_password_of_any_length() {
+    let (mut room, trust) = Room::shielded(11, Site::default(), usual_sizes());
+    let mut browser = Browser::new(&trust);
+    let (name, password) = ("n".repeat(10_000), "p".repeat(150_000));
+    browser.begin(&mut room, "/mail/login", &[("name", &name), ("password", &password), ("next", "/mail/")]);
+    let mut most = 0;
+    let mut shielded = browser.connection.take().expect("it is open");
+    room.until("it is answered", |room| {
+        room.exchange(&mut shielded);
+        let in_use = room.engines.in_use();
+        if in_use.logins > 0 {
+            assert!(in_use.memory + in_use.bodies < 8 * 1024, "{in_use:?}");
+            most = most.max(in_use.memory);
+        }
+        !shielded.heard.is_empty()
+    });
+    assert!(most > 1024, "it was charged: {most} bytes");
+    browser.connection = Some(shielded);
+    assert_eq!(browser.finish(&mut room).status, 403);
+    browser.hang_up(&mut room);
+    room.until_nothing_is_in_use();
 }
