@@ -160,7 +160,7 @@ impl Store {
 
     /// Asks for octets of a message from `offset` on: at least one if there is one, and as many as lie together on the
     /// disk at most. `continuation` is woken with [`Outcome::Body`], or with [`Outcome::Refused`]: `Damaged`,
-    /// `NoSuchMessage`.
+    /// `Unreadable`, `NoSuchMessage`.
     ///
     /// Errors: `NotServing`, `NoSuchMailbox`, `NoSuchMessage`, `PastEnd`, `Busy` for too many reads.
     pub fn read(
@@ -290,7 +290,8 @@ impl Store {
                 );
             }
             None => {
-                self.end_read(id, Outcome::Refused(Refusal::Damaged));
+                let refusal = if ok { Refusal::Damaged } else { Refusal::Unreadable };
+                self.end_read(id, Outcome::Refused(refusal));
                 self.give(buffer);
             }
         }

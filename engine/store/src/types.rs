@@ -406,8 +406,10 @@ pub enum Refusal {
     PastEnd,
     /// The address belongs to an account already.
     AddressTaken,
-    /// This part of the body cannot be read, or is not what was written.
+    /// This part of the body is not what was written.
     Damaged,
+    /// The disk fails to read this part of the body; it may get over that.
+    Unreadable,
     /// The disk failed to write a part of the message.
     WriteFailed,
 }

@@ -525,6 +525,7 @@ pub(crate) fn why(refusal: Refusal) -> &'static str {
         Refusal::NoSuchMessage | Refusal::NoSuchMailbox | Refusal::NoSuchAccount => {
             "It is not there any more: another window or program has moved or removed it."
         }
+        Refusal::Unreadable => "The server's disk failed to read this part of the message. Try again in a moment.",
         Refusal::Damaged => "The disk does not give it back as it was written: this part of it cannot be read.",
         _ => "The machine has too much to do just now. Nothing was changed: try again in a moment.",
     }

@@ -370,7 +370,7 @@ impl Courier {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal, hands: &mut Hands<'_>) {
-        self.is_damaged |= refusal == Refusal::Damaged;
+        self.is_damaged |= matches!(refusal, Refusal::Damaged | Refusal::Unreadable);
         match (self.stage, refusal) {
             (Stage::Brought(deed) | Stage::Handed(deed) | Stage::Delivered(deed), refusal) => {
                 self.drop_letter(hands);
@@ -381,11 +381,11 @@ impl Courier {
                     (Deed::Letter(bit, _), Refusal::LargerThanQuota) => {
                         self.settle_here(bit, Come::Never(Why::NeverFits), hands);
                     }
-                    (Deed::Letter(bit, _) | Deed::SentOn(bit), Refusal::Damaged) => {
+                    (Deed::Letter(bit, _) | Deed::SentOn(bit), Refusal::Damaged | Refusal::Unreadable) => {
                         self.settle_here(bit, Come::Later(Why::Damaged), hands);
                     }
                     // The letter was to go back with it, and does not.
-                    (Deed::Report(_), Refusal::Damaged) => self.stage = Stage::Brought(deed),
+                    (Deed::Report(_), Refusal::Damaged | Refusal::Unreadable) => self.stage = Stage::Brought(deed),
                     _ => {
                         self.has_no_room |= matches!(refusal, Refusal::OverQuota | Refusal::LargerThanQuota);
                         self.put_off(deed);
@@ -398,10 +398,12 @@ impl Courier {
             }
             (Stage::Spoken, _) => self.body_lost(),
             (_, Refusal::NoSuchMessage) => self.stage = Stage::Over(None),
-            (Stage::Hashed, Refusal::Damaged) => self.leave_unsealed(),
-            (Stage::Opened, Refusal::Damaged) if self.has_head(hands) => self.look_at_beginning(true, hands),
-            (Stage::Opened, Refusal::Damaged) if self.next_attempt(hands) == Next::GiveUp => self.is_unreadable(hands),
-            (_, Refusal::Damaged) => self.stage = Stage::Over(Some(self.after_damage(hands))),
+            (Stage::Hashed, Refusal::Damaged | Refusal::Unreadable) => self.leave_unsealed(),
+            (stage, Refusal::Damaged | Refusal::Unreadable) => match stage {
+                Stage::Opened if self.has_head(hands) => self.look_at_beginning(true, hands),
+                Stage::Opened if self.next_attempt(hands) == Next::GiveUp => self.is_unreadable(hands),
+                _ => self.stage = Stage::Over(Some(self.after_damage(hands))),
+            },
             _ => self.stage = Stage::Over(Some(hands.common.now + AGAIN)),
         }
     }

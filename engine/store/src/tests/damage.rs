@@ -51,7 +51,7 @@ fn lost(rig: &mut Rig, filled: &Filled) -> usize {
             match rig.read(*account, &message) {
                 Ok(octets) => assert!(octets == body(first + u64::from(message.uid.0), message.octets as usize)),
                 Err(refusal) => {
-                    assert_eq!(refusal, Refusal::Damaged);
+                    assert!(matches!(refusal, Refusal::Damaged | Refusal::Unreadable), "{refusal:?}");
                     lost += 1;
                 }
             }
@@ -147,6 +147,24 @@ fn a_message_dropped_as_torn_keeps_its_pages_until_that_is_durable() {
         assert_eq!(segments.owner(segment), Owner::Free);
     }
     assert!(rig.cut(Cut::Prefix(usize::MAX)).list(ada).is_empty());
+}
+
+#[test]
+fn a_read_error_is_no_damage_and_the_next_read_may_succeed() {
+    let mut rig = Rig::new(MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], &body(1, 500)).unwrap();
+    let message = rig.list(ada)[0];
+    let index = &rig.store.shard(ada.shard()).unwrap().index;
+    let entry = *index.mailbox(ada, 1).unwrap().messages.find(1).unwrap();
+    let (page, _) = index.chunks(&entry).next().unwrap();
+    rig.disk.unreadable.insert(page.sector().0);
+    assert_eq!(rig.read(ada, &message), Err(Refusal::Unreadable));
+    rig.disk.unreadable.clear();
+    assert_eq!(rig.read(ada, &message), Ok(body(1, 500)));
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    rig.disk.rot(page.sector().0);
+    assert_eq!(rig.read(ada, &message), Err(Refusal::Damaged));
 }
 
 #[test]

@@ -130,6 +130,22 @@ fn a_disk_that_does_not_answer_keeps_nobody_from_being_told_and_the_machine_from
 }
 
 #[test]
+fn a_read_that_fails_is_told_as_temporary_and_succeeds_later() {
+    let mut room = Room::new(10);
+    assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+    let mut talk = room.log_in("ada@barepost.test");
+    room.machine.disk.mood = Mood::FailsReads;
+    let reply = room.pop3(&mut talk, "RETR 1");
+    assert!(reply.starts_with("-ERR [SYS/TEMP] Message cannot be read now"), "{reply}");
+    room.machine.disk.mood = Mood::Works;
+    assert_eq!(room.retrieve(&mut talk, 1), LETTER);
+    assert!(room.machine.disk.spoil_what_holds(b"Dear Ada") > 0);
+    let reply = room.pop3(&mut talk, "RETR 1");
+    assert!(reply.starts_with("-ERR [SYS/PERM] Message is damaged"), "{reply}");
+    room.close(&talk);
+}
+
+#[test]
 fn a_full_disk_says_452_and_deletions_bring_the_space_back() {
     let mut room = Room::with_disk(4, MemoryDisk::blank(2 << 20));
     let body = b"A line of a letter, to fill the disk with\r\n".repeat(1_000);
