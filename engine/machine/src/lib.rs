@@ -39,6 +39,11 @@ pub trait Machine {
     /// The time of day. It may jump, in both directions; nothing is ordered or timed by it.
     fn wall_clock(&mut self) -> UnixTime;
 
+    /// When the program was made, as far as it knows: it never runs before. Constant.
+    fn program_date(&self) -> UnixTime {
+        UnixTime::default()
+    }
+
     /// Fills `bytes` from a cryptographic random number generator.
     fn random(&mut self, bytes: &mut [u8]);
 

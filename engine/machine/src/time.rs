@@ -92,6 +92,14 @@ impl UnixTime {
         self.0 / 1_000_000
     }
 
+    /// The seconds after 1970 that `digits` are in decimal; 0 for what is no number.
+    pub const fn from_decimal_seconds(digits: &str) -> UnixTime {
+        match u64::from_str_radix(digits, 10) {
+            Ok(count) => UnixTime::from_seconds(count),
+            Err(_) => UnixTime(0),
+        }
+    }
+
     /// `count` seconds after 1970.
     pub const fn from_seconds(count: u64) -> UnixTime {
         UnixTime(count.saturating_mul(1_000_000))

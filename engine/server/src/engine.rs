@@ -20,6 +20,7 @@ use store::{CRASH_SECTOR, State, Wake};
 use tasks::{Budget, FrameId};
 
 use crate::certificates::Certificates;
+use crate::clock::time_of_day;
 use crate::common::{Common, HANDSHAKES, Point, SIGNATURES};
 use crate::configuration::User;
 use crate::cores::Lane;
@@ -167,7 +168,7 @@ impl Engine {
     /// Does what there is to do now, and says when to come again.
     pub fn turn(&mut self, machine: &mut impl Machine) -> Next {
         self.common.now = machine.now();
-        self.common.wall = machine.wall_clock();
+        self.common.wall = time_of_day(machine, self.common.now);
         self.unfinished = false;
         self.is_quiet = self.common.ready.is_empty() && !self.common.store.has_wakes();
         self.frames(machine);

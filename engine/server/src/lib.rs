@@ -6,6 +6,7 @@
 //! | file | story |
 //! |---|---|
 //! | `engine` | one turn, its six phases and their budgets |
+//! | `clock` | the time of day, and a clock that is wrong |
 //! | `cores` | many of them: what they tell each other |
 //! | `sending` | how a core sends that has no queue of the card's |
 //! | `archive` | the store as sessions see it on every core, and what its owner does for the others |
@@ -33,6 +34,7 @@ mod archive;
 mod author;
 mod certificates;
 mod clerks;
+mod clock;
 mod common;
 pub mod configuration;
 mod cores;

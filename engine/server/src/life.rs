@@ -10,6 +10,7 @@ use store::{Owners, State};
 use tasks::FrameId;
 
 use crate::archive::Request;
+use crate::clock;
 use crate::common::Common;
 use crate::engine::Engine;
 use crate::outcomes::Handshakes;
@@ -183,6 +184,7 @@ impl Engine {
                 for finding in own.store.findings() {
                     machine.print(format_args!("store: {finding}"));
                 }
+                clock::announce(machine, self.common.wall, own.store.newest_date());
                 // What the disk alone knows makes the addresses the same at each start.
                 let secret = own.store.secret(b"IPv6 addresses");
                 self.common.net.begin_ipv6(self.common.now, &secret);

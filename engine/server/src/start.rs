@@ -20,6 +20,7 @@ use webmail::WrittenRows;
 use crate::archive::Archive;
 use crate::certificates::Certificates;
 use crate::clerks::Clerks;
+use crate::clock::time_of_day;
 use crate::common::{Common, GATES};
 use crate::configuration::{Configuration, Network};
 use crate::cores::{Papers, Seed};
@@ -51,7 +52,7 @@ impl Engine {
         if core == CoreId::FIRST {
             announce(cores, &sizes, &card, machine);
         }
-        let wall = machine.wall_clock();
+        let wall = time_of_day(machine, now);
         let common = Common {
             now,
             wall,

@@ -9,10 +9,11 @@ use crate::chunk::{self, CHUNK_OCTETS, HEADER_BYTES, pages_of_chunk};
 use crate::index::AccountId;
 use crate::layout::Page;
 use crate::store::Store;
-use crate::types::{MailboxId, MailboxInfo, MessageInfo, Outcome, Refusal, State, Uid};
+use crate::types::{DRAFTS, Flags, MailboxId, MailboxInfo, MessageInfo, Outcome, Refusal, State, Uid};
 use alloc::boxed::Box;
 use core::fmt;
 use core::ops::Range;
+use machine::UnixTime;
 use sometimes::buggify;
 use tasks::{Continuation, FrameId};
 
@@ -151,6 +152,16 @@ impl Store {
         let known = self.known(account, mailbox).into_iter();
         let entries = known.flat_map(move |mailbox| mailbox.messages.iter_below(uid.map(|Uid(uid)| uid)));
         entries.map(move |entry| MessageInfo::of(entry, prefix))
+    }
+
+    /// When the newest of all messages came, those left aside that are to leave at their date.
+    pub fn newest_date(&self) -> Option<UnixTime> {
+        let accounts = self.shards.iter().flat_map(|shard| shard.index.accounts.values());
+        let mailboxes = accounts.flat_map(|account| account.mailboxes.values());
+        let entries = mailboxes.flat_map(|mailbox| mailbox.messages.iter().map(move |entry| (mailbox.id, entry)));
+        let came =
+            entries.filter(|(id, entry)| MailboxId(*id) != DRAFTS || !Flags(entry.flags()).contains(Flags::HELD));
+        came.map(|(_, entry)| entry.date).max().map(|date| UnixTime::from_seconds(u64::from(date)))
     }
 
     /// How many messages have a lower UID.

@@ -153,6 +153,10 @@ impl Machine for BareMachine {
         clock::day(self.now)
     }
 
+    fn program_date(&self) -> UnixTime {
+        UnixTime::from_decimal_seconds(env!("BAREPOST_COMMITTED"))
+    }
+
     fn random(&mut self, bytes: &mut [u8]) {
         self.entropy.fill(bytes, self.now);
     }

@@ -104,6 +104,10 @@ impl Machine for HostedMachine {
         UnixTime(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
     }
 
+    fn program_date(&self) -> UnixTime {
+        UnixTime::from_decimal_seconds(env!("BAREPOST_COMMITTED"))
+    }
+
     fn random(&mut self, bytes: &mut [u8]) {
         assert!(fill(bytes), "without randomness nothing may be served");
     }

@@ -42,6 +42,8 @@ pub struct SimulatedMachine {
     pub now: Instant,
     /// The time of day at which the machine started.
     pub started: UnixTime,
+    /// When its program was made.
+    pub program_date: UnixTime,
     /// The core whose turn it is.
     pub core: CoreId,
     /// The card's pairs of queues.
@@ -93,6 +95,7 @@ impl SimulatedMachine {
             woken: 0,
             refused: 0,
             started: UnixTime::from_seconds(1_767_225_600),
+            program_date: UnixTime::default(),
             to_engine: VecDeque::new(),
             from_engine: VecDeque::new(),
             disk,
@@ -155,6 +158,10 @@ impl Machine for SimulatedMachine {
 
     fn wall_clock(&mut self) -> UnixTime {
         UnixTime(self.started.0 + self.clock(self.core).shows(self.now).0)
+    }
+
+    fn program_date(&self) -> UnixTime {
+        self.program_date
     }
 
     fn random(&mut self, bytes: &mut [u8]) {

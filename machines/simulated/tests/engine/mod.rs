@@ -5,6 +5,7 @@ pub(crate) mod room;
 mod administrators;
 mod certificates;
 mod chains;
+mod clocks;
 mod conversations;
 mod cores;
 mod crowding;

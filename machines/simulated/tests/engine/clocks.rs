@@ -1,0 +1,64 @@
+//! A clock that is wrong: what is used instead, what the console says, and what keeps its order.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use super::room::{Room, usual_sizes};
+use machine::UnixTime;
+use simulated::{Dice, MemoryDisk};
+
+const LETTER: &[u8] = b"Subject: Hello\r\n\r\nDear Ada\r\n";
+/// The 25th of November 2026.
+const MADE: UnixTime = UnixTime::from_seconds(1_795_600_000);
+const DAY_SECONDS: u64 = 24 * 3600;
+
+/// A machine that starts with this clock, and a program that was made then.
+fn starting(disk: MemoryDisk, clock: UnixTime, made: UnixTime) -> Room {
+    let mut room = Room::opening(1, disk, usual_sizes());
+    (room.machine.started, room.machine.program_date) = (clock, made);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    room
+}
+
+fn disk_of(room: Room) -> MemoryDisk {
+    room.machine.disk.power_cut(&mut Dice::new(1))
+}
+
+/// The line of the trace that has the date on which a letter came.
+fn received(room: &mut Room, number: usize) -> String {
+    let mut talk = room.log_in("ada");
+    let letter = String::from_utf8(room.retrieve_any(&mut talk, number)).expect("it is ASCII");
+    room.close(&talk);
+    letter.lines().find(|line| line.contains(" +0000")).expect("a date").to_string()
+}
+
+#[test]
+fn a_clock_before_the_program_was_made_is_not_used() {
+    let blank = || MemoryDisk::blank(32 << 20);
+    let mut room = starting(blank(), UnixTime::default(), MADE);
+    assert!(room.console_says("clock: SET THE CLOCK: it says 1970-01-01"), "{:?}", room.machine.console);
+    assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+    let date = received(&mut room, 1);
+    assert!(date.contains("Nov 2026"), "{date}");
+
+    let after = UnixTime::from_seconds(MADE.seconds() + 60);
+    let room = starting(blank(), after, MADE);
+    assert!(!room.console_says("clock:"), "{:?}", room.machine.console);
+}
+
+#[test]
+fn a_clock_behind_the_newest_message_is_used_and_announced() {
+    let later = |days: u64| UnixTime::from_seconds(MADE.seconds() + days * DAY_SECONDS);
+    let mut room = starting(MemoryDisk::blank(32 << 20), later(30), MADE);
+    assert!(room.deliver("ada@barepost.test", b"Subject: First\r\n\r\nx\r\n").starts_with("250"));
+    let mut room = starting(disk_of(room), later(2), MADE);
+    assert!(room.console_says("clock: SET THE CLOCK: it is 2026-11-27"), "{:?}", room.machine.console);
+    assert!(room.deliver("ada@barepost.test", b"Subject: Second\r\n\r\nx\r\n").starts_with("250"));
+    let mut talk = room.log_in("ada");
+    assert_eq!(room.retrieve(&mut talk, 1), b"Subject: First\r\n\r\nx\r\n");
+    assert_eq!(room.retrieve(&mut talk, 2), b"Subject: Second\r\n\r\nx\r\n");
+    room.close(&talk);
+
+    let half_a_day_behind = UnixTime::from_seconds(later(30).seconds() - DAY_SECONDS / 2);
+    let room = starting(disk_of(room), half_a_day_behind, MADE);
+    assert!(!room.console_says("clock:"), "{:?}", room.machine.console);
+}
