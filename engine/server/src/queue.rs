@@ -232,7 +232,7 @@ impl Queue {
         self.look_through(store, now, &mut left);
         self.let_go(&mut left);
         while let Some(place) = store.next_posted() {
-            self.standings.found(place, State::Waits(Instant::START));
+            self.standings.arrived(place, now);
         }
     }
 

@@ -11,7 +11,7 @@ use relay::destinations::{Admission, Ended};
 use relay::schedule::{self, Next};
 use store::{Flags, MarkChange, Marks, MessageInfo, OUTBOX, Refusal, State, UidRange};
 
-use crate::common::Point;
+use crate::common::{Common, Point};
 
 use super::courier::{AGAIN, Come, Courier, Deed, Hands, ROOM_AGAIN, Reporter, Stage, bits};
 use super::entry::{self, Fate, Tally};
@@ -34,7 +34,8 @@ impl Courier {
             self.sort_unreadable(notice, info, hands);
             return Ok(());
         }
-        let to_wait = self.released(info).0.saturating_sub(hands.common.wall.0);
+        let held_until = self.envelope().and_then(|envelope| envelope.held_until);
+        let to_wait = held_until.map_or(0, |until| until.0.saturating_sub(hands.common.wall.0));
         if to_wait > 0 && fate != Fate::GivenBack {
             self.stage = Stage::Over(Some(hands.common.now + Micros(to_wait).min(HOLD_LOOK)));
             return Ok(());
@@ -176,9 +177,10 @@ impl Courier {
             .map_or(info.internal_date, |until| until.max(info.internal_date))
     }
 
-    /// How long that is ago.
+    /// How long that is ago, by the dates, but no longer than the machine can have run since: the clock may be wrong.
     fn age(&self, info: MessageInfo, hands: &Hands<'_>) -> Micros {
-        Micros(hands.common.wall.0.saturating_sub(self.released(info).0))
+        let Common { queue, now, wall, .. } = &*hands.common;
+        Micros(wall.0.saturating_sub(self.released(info).0)).min(queue.standings.age_max(self.place, *now))
     }
 
     /// When the entry would be tried again.

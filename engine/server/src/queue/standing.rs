@@ -12,7 +12,8 @@ use alloc::string::String;
 use core::num::NonZeroU64;
 use core::ops::Bound;
 
-use machine::Instant;
+use machine::{Instant, Micros};
+use relay::schedule::LIFETIME;
 use store::AccountId;
 
 use super::Place;
@@ -24,6 +25,8 @@ mod tests;
 /// Entries of which it is remembered what came of them the last time, and bytes of that.
 const WORDS_MAX: usize = 4096;
 const WORDS_BYTES_MAX: usize = 400;
+/// However old an entry of an earlier life is by its date, it is tried so long.
+const DAY: Micros = Micros::from_secs(24 * 3600);
 
 /// A domain, by a keyed hash of its name in lower case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +57,19 @@ pub(super) struct Standing {
     pub(super) domain: Option<DomainMark>,
     /// How often somebody has set out with it.
     pub(super) tries: u16,
+    /// When it came, in this life.
+    arrived: Option<Instant>,
+}
+
+impl Standing {
+    /// The age that the entry can have at most, whatever the dates say: the time that the machine has run with it. Before the start it
+    /// is unknown how much of the time that was, so that there is always a day left for it.
+    fn age_max(&self, now: Instant) -> Micros {
+        match self.arrived {
+            Some(arrived) => now.since(arrived),
+            None => Micros(now.since(Instant::START).0 + LIFETIME.0 - DAY.0),
+        }
+    }
 }
 
 /// All entries of a core.
@@ -69,9 +85,22 @@ impl Standings {
     /// An entry is there, if it was not before.
     pub(super) fn found(&mut self, place: Place, state: State) {
         if let Entry::Vacant(new) = self.entries.entry(place) {
-            new.insert(Standing { state: State::Ordered, domain: None, tries: 0 });
+            new.insert(Standing { state: State::Ordered, domain: None, tries: 0, arrived: None });
             self.set(place, state);
         }
+    }
+
+    /// An entry has come in this life.
+    pub(super) fn arrived(&mut self, place: Place, now: Instant) {
+        self.found(place, State::Waits(Instant::START));
+        if let Some(standing) = self.entries.get_mut(&place) {
+            standing.arrived = Some(now);
+        }
+    }
+
+    /// The age that an entry can have at most.
+    pub(super) fn age_max(&self, place: Place, now: Instant) -> Micros {
+        self.entries.get(&place).map_or(Micros::default(), |standing| standing.age_max(now))
     }
 
     /// It stands so with an entry from now on, if there is one.

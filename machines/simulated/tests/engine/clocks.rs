@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use super::far::{LETTER as LETTER_AWAY, Mood, World, serving};
 use super::room::{Room, usual_sizes};
 use machine::UnixTime;
 use simulated::{Dice, MemoryDisk};
@@ -61,4 +62,47 @@ fn a_clock_behind_the_newest_message_is_used_and_announced() {
     let half_a_day_behind = UnixTime::from_seconds(later(30).seconds() - DAY_SECONDS / 2);
     let room = starting(disk_of(room), half_a_day_behind, MADE);
     assert!(!room.console_says("clock:"), "{:?}", room.machine.console);
+}
+
+/// How many reports of failed deliveries Ada has.
+fn failed(world: &mut World, room: &mut Room) -> usize {
+    world.inbox(room, "ada").iter().filter(|text| text.contains("Action: failed")).count()
+}
+
+#[test]
+fn a_clock_that_jumps_ahead_gives_up_no_message_in_the_queue() {
+    let (mut room, mut world) = serving(720, Mood::RefusesForNow);
+    world.submit(&mut room, &["bob@far.test"], LETTER_AWAY);
+    world.pass(&mut room, 3600);
+    let jump = |room: &mut Room| {
+        room.machine.started = UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS)
+    };
+    jump(&mut room);
+    world.pass(&mut room, 4 * DAY_SECONDS);
+    assert_eq!(failed(&mut world, &mut room), 0, "it was tried for four days");
+    world.pass(&mut room, 2 * DAY_SECONDS);
+    assert_eq!(failed(&mut world, &mut room), 1, "it was tried for five days");
+
+    // What comes after the jump has its time, and so has what is found at a start whose clock is ahead.
+    world.submit(&mut room, &["bob@far.test"], LETTER_AWAY);
+    world.pass(&mut room, 3600);
+    let (mut room, mut world) = world.power_cut(room, 720);
+    jump(&mut room);
+    jump(&mut room);
+    world.pass(&mut room, DAY_SECONDS - 4 * 3600);
+    assert_eq!(failed(&mut world, &mut room), 1, "a day is left for it");
+    world.pass(&mut room, DAY_SECONDS);
+    assert_eq!(failed(&mut world, &mut room), 2);
+}
+
+#[test]
+fn a_clock_that_jumps_back_keeps_no_message_in_the_queue() {
+    let (mut room, mut world) = serving(721, Mood::RefusesForNow);
+    room.machine.started = UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS);
+    world.submit(&mut room, &["bob@far.test"], LETTER_AWAY);
+    // The next life begins 25 days earlier.
+    let (mut room, mut world) = world.power_cut(room, 721);
+    world.peer.mood = Mood::Takes;
+    world.pass(&mut room, 3600);
+    assert_eq!(world.peer.taken.len(), 1, "it left");
 }
