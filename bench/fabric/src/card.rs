@@ -147,6 +147,10 @@ impl Machine for FabricMachine {
     }
 
     /// It ends with its thread.
+    fn is_low_on_memory(&mut self) -> bool {
+        false
+    }
+
     fn stop_requested(&mut self) -> bool {
         false
     }

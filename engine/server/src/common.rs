@@ -183,6 +183,8 @@ pub(crate) struct Common {
     pub(crate) signer: Signer,
     /// Certificates that are to take the place of others, the first one first.
     pub(crate) uploads: VecDeque<Upload>,
+    /// Whether so little memory is left in the machine that connections have to end.
+    pub(crate) is_low_on_memory: bool,
     /// What clients make this core keep.
     pub(crate) memory: MemoryBudget,
     /// Bytes of bodies that this core's sessions of HTTP may hold.
@@ -287,9 +289,9 @@ impl Common {
         }
     }
 
-    /// Whether there are so many connections that a new caller is sent away.
+    /// Whether there are so many connections, or is so little memory, that a new caller is sent away.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.net.connection_count() > self.crowd
+        self.net.connection_count() > self.crowd || self.is_low_on_memory
     }
 
     /// Whether addresses that have very many connections have to lose some, so that a new caller need not be sent away.

@@ -27,7 +27,7 @@ use crate::cores::Lane;
 use crate::expiry::Expiry;
 use crate::life::{Ending, Life};
 use crate::making::Making;
-use crate::pressure::Crowding;
+use crate::pressure::{Crowding, Shedding};
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::Session;
 use crate::signing::Waiting;
@@ -112,6 +112,8 @@ pub struct Engine {
     pub(crate) hand: usize,
     /// Of which addresses there are too many connections, while connections run short.
     pub(crate) crowding: Crowding,
+    /// Which sessions go next while the machine's memory is nearly gone.
+    pub(crate) shedding: Shedding,
     /// Whether anything ran short at the end of the last turn.
     pub(crate) runs_short: bool,
     /// A phase of this turn left something undone.
@@ -152,6 +154,7 @@ impl Engine {
             events: Events::new(),
             hand: 0,
             crowding: Crowding::default(),
+            shedding: Shedding::new(),
             runs_short: false,
             unfinished: false,
             is_quiet: true,
@@ -169,6 +172,7 @@ impl Engine {
     pub fn turn(&mut self, machine: &mut impl Machine) -> Next {
         self.common.now = machine.now();
         self.common.wall = time_of_day(machine, self.common.now);
+        self.common.is_low_on_memory = machine.is_low_on_memory();
         self.unfinished = false;
         self.is_quiet = self.common.ready.is_empty() && !self.common.store.has_wakes();
         self.frames(machine);

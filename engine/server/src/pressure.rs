@@ -9,6 +9,7 @@
 //! Connections are shared by addresses and networks ([`Crowding`]). Before a new client has to be sent away, those that
 //! have the most lose their idle ones, at once and whatever they say: commands that lead to nothing keep no connection.
 
+use budget::Charge;
 use machine::{Instant, Micros};
 use sometimes::sometimes;
 
@@ -20,6 +21,12 @@ use crate::session::{Session, WaitsFor};
 const PATIENCE: Micros = Micros::from_secs(10);
 /// The same while there is next to nothing left, and those who do go on have to stop.
 const PATIENCE_IN_NEED: Micros = Micros::from_secs(1);
+/// Sessions that are ended in one turn while the machine's reserve of memory is touched.
+const SHED_PER_TURN: usize = 64;
+/// How much the first of these keep at least, in bytes.
+const SHED_FROM: usize = 64 << 10;
+/// The time between two turns that end some, if nothing else brings one.
+const SHED_INTERVAL: Micros = Micros::from_millis(10);
 /// Sessions that are looked at in one turn.
 const LOOKS_PER_TURN: usize = 256;
 /// The share of all connections that an address may always have, idle or not.
@@ -80,9 +87,26 @@ enum Shortage {
     Connections,
 }
 
+/// The order in which connections end while the machine's reserve of memory is touched: those that keep most go first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shedding {
+    /// Bytes that a session keeps at least to be ended next.
+    from: usize,
+}
+
+impl Shedding {
+    pub(crate) const fn new() -> Shedding {
+        Shedding { from: SHED_FROM }
+    }
+}
+
 impl Engine {
     /// Looks at some sessions if anything runs short.
     pub(crate) fn relieve(&mut self) {
+        if self.common.is_low_on_memory {
+            return self.shed();
+        }
+        self.shedding = Shedding::new();
         if !self.runs_short {
             return;
         }
@@ -108,6 +132,25 @@ impl Engine {
         }
     }
 
+    /// Ends some of the sessions that keep most, and lowers the mark when there are few of these. The machine says in the next turn whether that was enough.
+    #[cold]
+    fn shed(&mut self) {
+        let mut ended = 0;
+        for index in 0..self.sessions.len() {
+            let Some(session) = self.sessions.get(index).and_then(Option::as_ref) else { continue };
+            if session.charge().map_or(0, Charge::bytes) >= self.shedding.from {
+                sometimes!(SessionSentAway);
+                let frame = session.caller.connection.0;
+                self.tell(frame, |session, common| common.break_off(session.caller.connection));
+                ended += 1;
+            }
+            if ended == SHED_PER_TURN {
+                return;
+            }
+        }
+        self.shedding.from /= 2;
+    }
+
     /// Whether anything runs short.
     pub(crate) fn is_short(&self) -> bool {
         Shortage::is_any(&self.common) || self.common.is_tight()
@@ -115,7 +158,10 @@ impl Engine {
 
     /// When to look at sessions again, if nothing else brings a turn before.
     pub(crate) fn next_look(&self) -> Option<Instant> {
-        self.runs_short.then(|| self.common.now + LOOK_INTERVAL)
+        match () {
+            () if self.common.is_low_on_memory => Some(self.common.now + SHED_INTERVAL),
+            () => self.runs_short.then(|| self.common.now + LOOK_INTERVAL),
+        }
     }
 }
 

@@ -171,6 +171,10 @@ impl<M: Machine> Machine for Through<'_, M> {
         self.machine.ring_doorbells();
     }
 
+    fn is_low_on_memory(&mut self) -> bool {
+        self.machine.is_low_on_memory()
+    }
+
     fn stop_requested(&mut self) -> bool {
         self.machine.stop_requested()
     }

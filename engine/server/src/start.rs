@@ -75,6 +75,7 @@ impl Engine {
             trace: Box::new([0; TRACE_BYTES_MAX]),
             gates: Gates::new(GATES, sizes.connections),
             uploads: VecDeque::new(),
+            is_low_on_memory: false,
             memory: MemoryBudget::new(sizes.memory_pool_bytes(), random(machine)),
             bodies: 0,
             replies: 0,

@@ -121,6 +121,10 @@ impl Machine for CheckedCard {
 
     fn ring_doorbells(&mut self) {}
 
+    fn is_low_on_memory(&mut self) -> bool {
+        false
+    }
+
     fn stop_requested(&mut self) -> bool {
         false
     }

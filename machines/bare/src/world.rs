@@ -224,6 +224,11 @@ impl Machine for BareMachine {
     }
 
     #[inline]
+    fn is_low_on_memory(&mut self) -> bool {
+        self.allocator.is_low()
+    }
+
+    #[inline]
     fn stop_requested(&mut self) -> bool {
         if self.now >= self.keys_at {
             self.keys_at = self.now + KEYS_EVERY;

@@ -159,6 +159,11 @@ impl Machine for HostedMachine {
     /// Nothing is left to be told: frames and requests were handed over as they came.
     fn ring_doorbells(&mut self) {}
 
+    fn is_low_on_memory(&mut self) -> bool {
+        // The host looks after its memory.
+        false
+    }
+
     fn stop_requested(&mut self) -> bool {
         // A machine that nobody can reach has nothing left to do but to write what it holds.
         self.seats.is_stop_requested() || self.is_cut_off()

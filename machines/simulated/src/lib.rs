@@ -62,6 +62,8 @@ pub struct SimulatedMachine {
     pub console: Vec<String>,
     /// Whether the machine is asked to stop.
     pub stop: bool,
+    /// Whether the machine's reserve of memory is touched.
+    pub low_on_memory: bool,
     /// The card's address.
     pub hardware: Ethernet,
     /// Frames that the card takes before somebody fetches them from the wire.
@@ -102,6 +104,7 @@ impl SimulatedMachine {
             mtu: 1500,
             console: Vec::new(),
             stop: false,
+            low_on_memory: false,
             hardware: ADDRESS,
             transmit_ring: TRANSMIT_RING,
             dice: Dice::new(seed),
@@ -229,6 +232,10 @@ impl Machine for SimulatedMachine {
 
     fn ring_doorbells(&mut self) {
         self.disk.work();
+    }
+
+    fn is_low_on_memory(&mut self) -> bool {
+        self.low_on_memory
     }
 
     fn stop_requested(&mut self) -> bool {

@@ -136,6 +136,10 @@ impl Machine for TestMachine {
 
     fn ring_doorbells(&mut self) {}
 
+    fn is_low_on_memory(&mut self) -> bool {
+        false
+    }
+
     fn stop_requested(&mut self) -> bool {
         false
     }

@@ -8,9 +8,12 @@
 //! A block that another core gives back goes home: that core pushes it onto a list of its owner's, which takes over the whole list when
 //! it would otherwise have to take memory. Neither ever waits for the other.
 //!
+//! A part of the memory is a reserve. While an allocation has dipped into it, [`Allocator::is_low`] says so, and the engine lets
+//! connections end until it is whole again. Slabs without a block in use go back to the runs then, and when memory is used up.
+//!
 //! Invariants:
 //! - A block on a free list belongs to nobody; its first 8 bytes link it to the next, and on its way home the next 8 say its size.
-//! - A slab keeps its size and its core for ever: memory moves from runs to blocks and never back, so that blocks never fragment.
+//! - A slab keeps its size and its core until none of its blocks is in use: then it may be a run again (`reclaim.rs`).
 //! - A core's free lists are its own, and no interrupt runs code: they need no lock.
 
 use super::classes::{CLASSES, Class};
@@ -22,7 +25,9 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use core::ops::Range;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use core::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 /// Bytes of a slab, unless eight blocks need more.
 const SLAB_BYTES: usize = 64 << 10;
@@ -30,6 +35,9 @@ const SLAB_BLOCKS_MIN: usize = 8;
 
 /// A slab begins on a bound of so many bytes, and has a multiple of them: each such piece of memory belongs to one core at most.
 const GRANULE_BYTES: usize = 4096;
+
+/// One of so many parts of the memory is the reserve.
+const RESERVE_ONE_IN: usize = 32;
 
 /// How much memory there is for the allocator, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +53,8 @@ pub struct Allocator {
     arenas: [Arena; CORES_MAX],
     runs: Lock<Runs>,
     owners: Owners,
+    /// Whether the reserve was touched, and was not seen whole since.
+    is_low: AtomicBool,
 }
 
 // SAFETY: 1. an arena's pools are touched by its own core only, and no interrupt runs code there; 2. all else is atomic or behind the
@@ -87,6 +97,7 @@ impl Allocator {
                 CORES_MAX],
             runs: Lock::new(Runs::new()),
             owners: Owners::new(),
+            is_low: AtomicBool::new(false),
         }
     }
 
@@ -109,6 +120,38 @@ impl Allocator {
     /// How much memory there is.
     pub fn memory(&self) -> Memory {
         self.runs.with(|runs| runs.memory())
+    }
+
+    /// Whether the reserve is touched. What this core can give back for that without harm, it gives back first.
+    #[inline]
+    pub(crate) fn is_low(&self) -> bool {
+        self.is_low.load(Relaxed) && self.is_still_low()
+    }
+
+    #[cold]
+    fn is_still_low(&self) -> bool {
+        // SAFETY: no reference to a pool of this core is held here.
+        unsafe { self.reclaim() };
+        let is_low = self.memory().is_low();
+        self.is_low.store(is_low, Relaxed);
+        is_low
+    }
+
+    /// A run, or null; slabs that are not in use make room for it.
+    ///
+    /// # Safety
+    /// No reference to a pool of this core is held.
+    unsafe fn take_run(&self, layout: Layout) -> *mut u8 {
+        let (mut run, memory) = self.runs.with(|runs| (runs.take(layout), runs.memory()));
+        if run.is_null() {
+            // SAFETY: the caller's condition.
+            unsafe { self.reclaim() };
+            run = self.runs.with(|runs| runs.take(layout));
+        }
+        if memory.is_low() || run.is_null() {
+            self.is_low.store(true, Relaxed);
+        }
+        run
     }
 
     /// The pool of a class, of the core that runs this.
@@ -146,15 +189,20 @@ impl Allocator {
             return block;
         }
         if pool.uncut.len() < class.bytes() {
-            let slab_bytes = SLAB_BYTES.max(class.bytes() * SLAB_BLOCKS_MIN).next_multiple_of(GRANULE_BYTES);
-            let Ok(layout) = Layout::from_size_align(slab_bytes, GRANULE_BYTES) else { return null_mut() };
-            let slab = self.runs.with(|runs| runs.take(layout));
+            let Some(layout) = slab_layout(class) else { return null_mut() };
+            // SAFETY: the pool is not referred to any more.
+            let slab = unsafe { self.take_run(layout) };
             if slab.is_null() {
                 return null_mut();
             }
-            self.owners.set(slab as usize..slab as usize + slab_bytes, cores::this());
-            pool.uncut = slab as usize..slab as usize + slab_bytes;
+            let slab = slab as usize..slab as usize + layout.size();
+            self.owners.set(slab.clone(), cores::this());
+            // SAFETY: no reference to a pool is held here.
+            let pool = unsafe { self.pool(class) };
+            pool.uncut = slab;
         }
+        // SAFETY: no other reference to a pool is held here.
+        let pool = unsafe { self.pool(class) };
         let block = pool.uncut.start;
         pool.uncut.start += class.bytes();
         block as *mut u8
@@ -204,6 +252,24 @@ impl Allocator {
     }
 }
 
+impl Memory {
+    /// Bytes of the reserve, of so many in all.
+    pub const fn reserve(total: usize) -> usize {
+        total / RESERVE_ONE_IN
+    }
+
+    /// Whether less than the reserve is free.
+    fn is_low(&self) -> bool {
+        self.free < Memory::reserve(self.total)
+    }
+}
+
+/// The slab of a class.
+fn slab_layout(class: Class) -> Option<Layout> {
+    let bytes = SLAB_BYTES.max(class.bytes() * SLAB_BLOCKS_MIN).next_multiple_of(GRANULE_BYTES);
+    Layout::from_size_align(bytes, GRANULE_BYTES).ok()
+}
+
 impl Default for Allocator {
     fn default() -> Allocator {
         Allocator::new()
@@ -215,7 +281,8 @@ impl Default for Allocator {
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let Some(class) = Class::of(layout) else { return self.runs.with(|runs| runs.take(layout)) };
+        // SAFETY: nobody refers to a pool here.
+        let Some(class) = Class::of(layout) else { return unsafe { self.take_run(layout) } };
         // SAFETY: nobody refers to a pool here.
         let block = unsafe { self.pool(class) }.take();
         if block.is_null() { self.refill(class) } else { block }
@@ -279,10 +346,19 @@ impl Pool {
     }
 }
 
-/// Whose each granule of memory is: a number for each, right where there is a slab, and anything elsewhere.
+/// What is known of each granule of memory: right where there is a slab, and anything elsewhere.
 struct Owners {
     start: AtomicUsize,
-    table: AtomicPtr<AtomicU8>,
+    table: AtomicPtr<Granule>,
+}
+
+struct Granule {
+    /// Whose it is.
+    core: AtomicU8,
+    /// How many granules of its slab come before it.
+    place: AtomicU8,
+    /// Of a slab's first granule, while its core reclaims: blocks of the slab that are free. Zero otherwise.
+    free: AtomicU16,
 }
 
 impl Owners {
@@ -293,16 +369,22 @@ impl Owners {
     /// Takes memory for the numbers from `runs`. `memory`: where all slabs will lie.
     fn take_memory(&self, memory: Range<usize>, runs: &mut Runs) {
         let granules = (memory.end / GRANULE_BYTES + 1).saturating_sub(memory.start / GRANULE_BYTES);
-        if let Ok(layout) = Layout::array::<AtomicU8>(granules) {
+        if let Ok(layout) = Layout::array::<Granule>(granules) {
             self.start.store(memory.start / GRANULE_BYTES, Relaxed);
-            self.table.store(runs.take(layout).cast(), Relaxed);
+            let table = runs.take(layout);
+            assert!(!table.is_null(), "the memory is larger than its own table");
+            // SAFETY: the run is so long, and ours; a granule may be all zeros.
+            unsafe { table.write_bytes(0, layout.size()) };
+            self.table.store(table.cast(), Relaxed);
         }
     }
 
     fn set(&self, slab: Range<usize>, core: usize) {
-        for address in slab.step_by(GRANULE_BYTES) {
-            // SAFETY: a slab lies in the memory for which there are numbers.
-            unsafe { self.number(address) }.store(core as u8, Relaxed);
+        for (place, address) in slab.step_by(GRANULE_BYTES).enumerate() {
+            // SAFETY: a slab lies in the memory for which there are granules.
+            let granule = unsafe { self.granule(address) };
+            granule.core.store(core as u8, Relaxed);
+            granule.place.store(place as u8, Relaxed);
         }
     }
 
@@ -310,19 +392,30 @@ impl Owners {
     /// The block at `address` lies in a slab.
     #[inline]
     unsafe fn of(&self, address: usize) -> usize {
-        // SAFETY: a slab lies in the memory for which there are numbers.
-        usize::from(unsafe { self.number(address) }.load(Relaxed))
+        // SAFETY: a slab lies in the memory for which there are granules.
+        usize::from(unsafe { self.granule(address) }.core.load(Relaxed))
+    }
+
+    /// Where the slab begins.
+    ///
+    /// # Safety
+    /// The block at `address` lies in a slab.
+    unsafe fn slab_of(&self, address: usize) -> usize {
+        // SAFETY: a slab lies in the memory for which there are granules.
+        let place = unsafe { self.granule(address) }.place.load(Relaxed);
+        (address / GRANULE_BYTES - usize::from(place)) * GRANULE_BYTES
     }
 
     /// # Safety
     /// `address` lies in the memory that `take_memory` was told of.
     #[inline]
-    unsafe fn number(&self, address: usize) -> &AtomicU8 {
-        let granule = address / GRANULE_BYTES - self.start.load(Relaxed);
-        // SAFETY: the table has a number for each granule, lives for ever, and any byte is a number.
-        unsafe { &*self.table.load(Relaxed).add(granule) }
+    unsafe fn granule(&self, address: usize) -> &Granule {
+        let number = address / GRANULE_BYTES - self.start.load(Relaxed);
+        // SAFETY: the table has an entry for each granule, was filled with zeros, and lives for ever.
+        unsafe { &*self.table.load(Relaxed).add(number) }
     }
 }
 
+mod reclaim;
 #[cfg(test)]
 mod tests;

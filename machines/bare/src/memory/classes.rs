@@ -42,6 +42,11 @@ impl Class {
         Class((8 + 4 * (doubling - 7) + (last >> (doubling - 2) & 3)) as u8)
     }
 
+    /// The class with this index.
+    pub(crate) fn at(index: usize) -> Option<Class> {
+        (index < CLASSES).then_some(Class(index as u8))
+    }
+
     #[inline]
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)

@@ -9,6 +9,14 @@ use talc::base::Talc;
 use talc::base::binning::DefaultBinning;
 use talc::source::Manual;
 
+/// Bytes that a run takes: its own, what leads up to its alignment, and what is noted of it.
+fn cost(layout: Layout) -> usize {
+    layout.size() + layout.align().max(NOTED_BYTES)
+}
+
+/// Bytes that are noted of a run.
+const NOTED_BYTES: usize = 16;
+
 pub(crate) struct Runs {
     runs: Talc<Manual, DefaultBinning>,
     memory: Memory,
@@ -41,7 +49,7 @@ impl Runs {
         // SAFETY: a layout that has no class is longer than zero bytes, as is a slab: `talc` refuses none but zero.
         let run = unsafe { self.runs.allocate(layout) };
         if run.is_some() {
-            self.memory.free = self.memory.free.saturating_sub(layout.size());
+            self.memory.free = self.memory.free.saturating_sub(cost(layout));
         }
         run.map_or(null_mut(), NonNull::as_ptr)
     }
@@ -49,7 +57,7 @@ impl Runs {
     /// # Safety
     /// `run` came from `take` for an equal layout, and nobody uses it any more.
     pub(crate) unsafe fn give_back(&mut self, run: *mut u8, layout: Layout) {
-        self.memory.free += layout.size();
+        self.memory.free += cost(layout);
         // SAFETY: the caller's condition.
         unsafe { self.runs.deallocate(run, layout) };
     }

@@ -1,5 +1,5 @@
 //! What clients make the machine keep: each kind of hoarder gets its share and no more, and others are served
-//! meanwhile.
+//! meanwhile; connections end when the machine runs low on it.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use http::Site;
 use http2::{FrameHead, Kind, PREFACE, flags};
+use machine::Micros;
 use rustls::ClientConfig;
 use server::Sizes;
+use simulated::MemoryDisk;
 
 use super::room::pages::site;
 use super::room::shielded::{Shielded, Trust, client};
-use super::room::{Room, usual_sizes};
+use super::room::{DISK_BYTES, Room, usual_sizes};
 use super::webmail::Browser;
 use crate::CORES;
 
@@ -161,6 +163,42 @@ fn hoarders_get_their_share_and_others_are_served() {
     for (seed, hoard) in (1..).zip(Hoard::ALL) {
         hoarders_come(hoard, seed);
     }
+}
+
+#[test]
+fn connections_that_keep_most_end_first_when_memory_is_low() {
+    let (mut room, trust) = Room::shielded(9, site(1000), usual_sizes());
+    let mut idle = Browser::new(&trust);
+    assert_eq!(idle.get(&mut room, "/index.html").status, 200);
+    let mut hoarder = room.connect_shielded(443, &Hoard::Questions.speaks(&trust));
+    room.shake_hands(&mut hoarder);
+    say(&mut room, &mut hoarder, &Hoard::Questions.says());
+    room.until("much is kept", |room| room.engines.in_use().memory > 50_000);
+    room.machine.low_on_memory = true;
+    room.until("the hoarder is gone", |room| room.has_hung_up(&mut hoarder.talk));
+    let mut newcomer = room.connect(25);
+    assert!(room.smtp_reply(&mut newcomer).starts_with("421 "), "nobody is let in");
+    room.machine.low_on_memory = false;
+    let mut newcomer = room.connect(25);
+    assert!(room.smtp_reply(&mut newcomer).starts_with("220 "));
+    assert!(idle.connection.is_some());
+    assert_eq!(idle.get(&mut room, "/index.html").status, 200);
+}
+
+#[test]
+fn a_machine_whose_reserve_stays_touched_ends_all_and_goes_on() {
+    let mut room = Room::with_sizes(10, MemoryDisk::blank(DISK_BYTES), usual_sizes());
+    let mut talks: Vec<_> = [25, 110, 80].into_iter().map(|port| room.connect(port)).collect();
+    for talk in &mut talks[..2] {
+        room.line(talk);
+    }
+    room.machine.low_on_memory = true;
+    for talk in &mut talks {
+        room.until("it is ended", |room| room.has_hung_up(talk));
+    }
+    room.pass(Micros::from_secs(5));
+    room.machine.low_on_memory = false;
+    assert_eq!(room.deliver("ada@barepost.test", b"Subject: hello\r\n\r\nhello\r\n").get(..3), Some("250"));
 }
 
 #[test]

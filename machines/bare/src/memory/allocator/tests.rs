@@ -161,3 +161,86 @@ fn blocks_that_wander_among_cores_keep_what_they_hold_and_never_run_out() {
         drop(senders);
     });
 }
+
+/// Fills the memory with blocks of one size, gives them back, and says how many bytes they were.
+fn fill_and_give_back(allocator: &Allocator, bytes: usize) -> usize {
+    let layout = layout(bytes, 8);
+    let mut blocks = Vec::new();
+    // SAFETY: the layout is not empty, and each block is given back once, with its own.
+    unsafe {
+        loop {
+            let block = allocator.alloc(layout);
+            if block.is_null() {
+                break;
+            }
+            block.write_bytes(0xA5, bytes);
+            blocks.push(block as usize);
+        }
+        // In another order than they came.
+        let (even, odd): (Vec<_>, Vec<_>) = blocks.iter().enumerate().partition(|(number, _)| number % 2 == 0);
+        for (_, block) in odd.into_iter().chain(even) {
+            allocator.dealloc(*block as *mut u8, layout);
+        }
+    }
+    blocks.len() * bytes
+}
+
+#[test]
+fn memory_that_served_one_size_serves_every_other() {
+    let allocator = allocator();
+    let total = allocator.memory().total;
+    let mut sizes = [16, 48, 100, 500, 1000, 4096, 5000, 8192, 20_000, 32_768, 40_000, 1 << 20];
+    for _ in 0..3 {
+        for bytes in sizes {
+            let served = fill_and_give_back(&allocator, bytes);
+            assert!(
+                served > total * 3 / 4 || bytes > 32_768 && served > total / 2,
+                "{served} bytes in blocks of {bytes}"
+            );
+        }
+        sizes.reverse();
+    }
+}
+
+#[test]
+fn a_slab_with_one_block_in_use_stays_and_keeps_what_it_holds() {
+    let allocator = allocator();
+    let small = layout(64, 8);
+    // SAFETY: the layout is not empty, and each block is given back once, with its own.
+    unsafe {
+        let blocks: Vec<usize> = (0..10_000).map(|_| allocator.alloc(small) as usize).collect();
+        let (held, given): (Vec<_>, Vec<_>) = blocks.iter().enumerate().partition(|(number, _)| number % 500 == 7);
+        held.iter().for_each(|(_, block)| (**block as *mut u8).write_bytes(0x5A, 64));
+        given.iter().for_each(|(_, block)| allocator.dealloc(**block as *mut u8, small));
+        fill_and_give_back(&allocator, 3000);
+        fill_and_give_back(&allocator, 100_000);
+        for (_, block) in held {
+            let bytes = core::slice::from_raw_parts(*block as *const u8, 64);
+            assert!(bytes.iter().all(|byte| *byte == 0x5A), "a block in use was handed out");
+            allocator.dealloc(*block as *mut u8, small);
+        }
+    }
+}
+
+#[test]
+fn a_touched_reserve_shows_until_it_is_whole_again() {
+    let allocator = allocator();
+    let (total, layout) = (allocator.memory().total, layout(1000, 8));
+    let mut blocks = Vec::new();
+    // SAFETY: the layout is not empty, and each block is given back once, with its own.
+    unsafe {
+        while !allocator.is_low() {
+            let block = allocator.alloc(layout);
+            assert!(!block.is_null(), "memory is used up and nothing was said");
+            blocks.push(block);
+        }
+        let taken = blocks.len() * 1000;
+        assert!(taken > total * 4 / 5 && taken < total, "{taken} of {total}");
+        assert!(!allocator.alloc(layout).is_null(), "the reserve is there to be used");
+        for block in blocks.drain(..) {
+            assert!(!block.is_null());
+            allocator.dealloc(block, layout);
+        }
+    }
+    assert!(!allocator.is_low(), "slabs without a block in use count as free");
+}
