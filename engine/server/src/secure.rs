@@ -88,6 +88,11 @@ impl Secure {
     /// Bytes of memory for each connection, whether it is one of TLS or not.
     pub(crate) const SLOT_BYTES: usize = size_of::<Option<Box<Connection>>>();
 
+    /// How many handshakes there may be at a time.
+    pub(crate) fn handshakes_max(connections: usize) -> usize {
+        (connections / CONNECTIONS_PER_HANDSHAKE).max(HANDSHAKES_MIN)
+    }
+
     /// `certificates`: the one for everybody else first; without one there is no TLS. `secret`: known to all cores of the machine, and to nobody else.
     /// `authorities`: who is believed about the names of other hosts.
     pub(crate) fn new(
@@ -106,7 +111,7 @@ impl Secure {
             for_vouched: ClientSettings::for_vouched(authorities, &clock).ok(),
             calls: 0,
             outcomes: Handshakes::default(),
-            handshakes_max: (connections / CONNECTIONS_PER_HANDSHAKE).max(HANDSHAKES_MIN),
+            handshakes_max: Secure::handshakes_max(connections),
             out: vec![0; FLIGHT_BYTES_MAX].into_boxed_slice(),
             scratch: vec![0; SCRATCH_BYTES],
             clock,

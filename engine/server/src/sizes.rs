@@ -14,13 +14,19 @@ use crate::session::Session;
 /// The smallest memory that one core runs in, in bytes.
 const MEMORY_BYTES_MIN: u64 = 96 << 20;
 /// What each further core needs at least.
-const MEMORY_BYTES_MORE: u64 = 32 << 20;
+const MEMORY_BYTES_MORE: u64 = 48 << 20;
+/// Of that, what a core takes whatever the memory: the hasher's, and tables of one size.
+const FIXED_BYTES: u64 = 39 << 20;
 
 /// Bytes that each connection may make the server keep, however short memory is: see [`budget`].
 pub(crate) const KEPT_BYTES_LEAST: u32 = 2048;
 
 /// Bytes of the pool above that, for each connection that there may be.
 const KEPT_BYTES_POOLED: usize = 512;
+
+/// Bytes for what is found out about messages, whatever the memory: answers of name servers about their senders, and
+/// headers that are kept until they are checked or signed.
+const JUDGED_BYTES: u64 = 8 << 20;
 
 /// Memory for each connection that there may be, one buffer in use counted in.
 const BYTES_PER_CONNECTION: u64 = 16 << 10;
@@ -56,17 +62,19 @@ pub struct Sizes {
 
 impl Sizes {
     /// The sizes for each of `cores` cores that have `memory_bytes` together; `None` for less than [`Sizes::memory_bytes_min`]. A
-    /// sixteenth is for what connections send and receive, half of that for bodies on their way to and from the disk, a quarter
-    /// for the store's index, which grows; the rest is for tables and the image.
+    /// sixteenth is for what connections send and receive, half of that for bodies on their way to and from the disk. Of what
+    /// tables of a fixed size leave, a quarter is for the store's index, which grows; the rest is for tables, and for what
+    /// clients make the core keep.
     pub fn for_memory(memory_bytes: u64, cores: u8) -> Option<Sizes> {
         let share_bytes = memory_bytes / u64::from(cores.max(1));
-        let connections = (share_bytes / BYTES_PER_CONNECTION).min(CONNECTIONS_MAX) as usize;
+        let scaled_bytes = share_bytes.saturating_sub(FIXED_BYTES);
+        let connections = (scaled_bytes / BYTES_PER_CONNECTION).min(CONNECTIONS_MAX) as usize;
         (memory_bytes >= Sizes::memory_bytes_min(cores)).then_some(Sizes {
             connections,
             transactions: connections / 32,
             blocks: (share_bytes / 16 / BLOCK_BYTES as u64).min(BLOCKS_MAX) as usize,
             buffer_bytes: (share_bytes / 32).min(BUFFER_BYTES_MAX) as usize,
-            index_bytes: share_bytes / 4,
+            index_bytes: scaled_bytes / 4,
         })
     }
 
@@ -83,6 +91,16 @@ impl Sizes {
     /// Bytes of the pool that clients share, above their least shares.
     pub(crate) fn memory_pool_bytes(&self) -> usize {
         self.connections * KEPT_BYTES_POOLED
+    }
+
+    /// Bytes that the core may take after its start, at most: the least shares of all connections and their TLS, the pool
+    /// above them, the store's index, and all else that has a limit of its own. The machine checks that they are there.
+    pub fn promised_bytes(&self) -> u64 {
+        let connections = self.kept_bytes_max() + self.connections * tls::CONNECTION_BYTES_MAX;
+        let handshakes = Secure::handshakes_max(self.connections) * tls::HANDSHAKE_BYTES_MAX;
+        // Bodies of requests, and those of replies, which may grow by doubling.
+        let bodies = 3 * self.http_bodies_bytes();
+        self.index_bytes + (connections + handshakes + bodies) as u64 + JUDGED_BYTES
     }
 
     /// Bytes of letters that may be kept for a filter at a time, where there is one.

@@ -17,6 +17,12 @@ use crate::protection::Text;
 use crate::settings::Settings;
 use crate::traffic::Traffic;
 
+/// Bytes of memory that a connection takes at most once its handshake is done.
+pub const CONNECTION_BYTES_MAX: usize = 2 * 1024;
+
+/// Bytes of memory that a connection takes at most before that.
+pub const HANDSHAKE_BYTES_MAX: usize = 16 * 1024;
+
 /// A connection: 16 bytes, and what they point to.
 pub struct Connection {
     expect: Expect,

@@ -6,10 +6,7 @@ use std::println;
 use allocation_counter::measure;
 
 use super::world::{BOTH, House, PLAIN, pems_p256, provider, seed, ticket_keys};
-use crate::{Connection, Offer};
-
-/// What an idle connection may cost, all included.
-const IDLE_BYTES_MAX: u64 = 2 * 1024;
+use crate::{CONNECTION_BYTES_MAX, Connection, HANDSHAKE_BYTES_MAX, Offer};
 
 #[test]
 fn an_idle_connection_takes_less_than_2_kib_of_memory() {
@@ -33,7 +30,11 @@ fn an_idle_connection_takes_less_than_2_kib_of_memory() {
             // The box that was made to be dropped is counted both ways; what is left is what the connection held.
             let held = freed.bytes_current.unsigned_abs() + size_of::<Connection>() as u64;
             println!("{:?}: {held} bytes", suite.suite());
-            assert!(freed.bytes_current < 0 && held <= IDLE_BYTES_MAX, "{:?} takes {held} bytes", suite.suite());
+            assert!(
+                freed.bytes_current < 0 && held <= CONNECTION_BYTES_MAX as u64,
+                "{:?} takes {held} bytes",
+                suite.suite()
+            );
         }
     }
 }
@@ -56,5 +57,28 @@ fn records_are_opened_and_sealed_without_an_allocation() {
             assert_eq!(wire.server.seal(&[b'b'; 3000], &mut block).taken, 3000);
         });
         assert_eq!(cost.count_total, 0);
+    }
+}
+
+/// What the server holds when it has sent its flight and the client does not answer, and when the client's first
+/// message has come in part.
+#[test]
+fn a_handshake_that_waits_takes_less_than_16_kib_of_memory() {
+    seed(42);
+    for version in BOTH {
+        let keys = ticket_keys();
+        let offer = Offer { tickets: Some(&keys), protocols: &[b"h2", b"http/1.1"], ..PLAIN };
+        let mut house = House::with(&[pems_p256("mail.test")], &offer, provider(), &[version]);
+        house.client.alpn_protocols = [b"h2".to_vec(), b"http/1.1".to_vec()].to_vec();
+        for part in [1, 2] {
+            let mut wire = house.connect("mail.test");
+            let hello = wire.client_bytes();
+            wire.arrive(&hello[..hello.len() / part]);
+            assert_eq!(wire.to_client.is_empty(), part == 2);
+            let freed = measure(|| drop(wire.server));
+            let held = freed.bytes_current.unsigned_abs();
+            println!("{version:?}: {held} bytes");
+            assert!(freed.bytes_current < 0 && held <= HANDSHAKE_BYTES_MAX as u64, "{version:?} takes {held} bytes");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The machine's life when it serves mail: on each core the loop around its engine, and the configuration that they start with.
 
 use bare::{BareMachine, Memory, boot, end, fw_cfg};
-use core::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Release};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 use http::Site;
 use machine::Machine;
 use server::configuration::Configuration;
@@ -23,6 +23,9 @@ const SIGNING_KEYS_FILE: &str = "opt/barepost/signing-keys.pack";
 /// What the certificates of authorities are called there.
 const AUTHORITIES_FILE: &str = "opt/barepost/authorities.pack";
 
+/// Bytes of memory that all engines may take after they are made.
+static PROMISED: AtomicU64 = AtomicU64::new(0);
+
 /// The cores whose engines are not made yet.
 static UNMADE: AtomicUsize = AtomicUsize::new(0);
 
@@ -42,6 +45,7 @@ pub(super) fn run(machine: boot::Machine) -> ! {
     let mut secret = [0; 32];
     machine.random(&mut secret);
     let (seed, seeds) = server::seeds(configuration(), site, papers(), sizes, cores, secret);
+    PROMISED.store(sizes.promised_bytes() * u64::from(cores), Relaxed);
     UNMADE.store(usize::from(cores), Release);
     for (core, seed) in others.into_iter().zip(seeds) {
         core.live(move |machine| {
@@ -58,9 +62,7 @@ pub(super) fn run(machine: boot::Machine) -> ! {
 fn live(mut machine: BareMachine, seed: Seed) -> Ending {
     let mut engine = Engine::new(seed, &mut machine);
     if UNMADE.fetch_sub(1, AcqRel) == 1 {
-        let Memory { total, free } = machine.memory();
-        let (total, taken) = (total >> 10, (total - free) >> 10);
-        machine.print(format_args!("memory: {total} KiB for the engine, {taken} KiB of them taken"));
+        check_memory(&mut machine);
     }
     let mut crash_sector = None;
     loop {
@@ -73,6 +75,21 @@ fn live(mut machine: BareMachine, seed: Seed) -> Ending {
         if crash_sector.is_none() {
             crash_sector = engine.crash_sector().inspect(|sector| end::set_crash_sector(*sector));
         }
+    }
+}
+
+/// Tells how much memory there is, and refuses to serve where what the engines may still take does not fit into it beside the reserve: so no client
+/// can use it up.
+fn check_memory(machine: &mut BareMachine) {
+    let Memory { total, free } = machine.memory();
+    let promised = PROMISED.load(Relaxed);
+    let (taken, left) = (total - free, free.saturating_sub(Memory::reserve(total)) as u64);
+    let (total, taken, promised_kib) = (total >> 10, taken >> 10, promised >> 10);
+    machine.print(format_args!(
+        "memory: {total} KiB for the engine, {taken} KiB of them taken, {promised_kib} KiB promised to clients and the index"
+    ));
+    if promised > left {
+        end::refuse(format_args!("{promised_kib} KiB of memory are promised, and {} KiB are left", left >> 10));
     }
 }
 

@@ -1,20 +1,22 @@
 //! What clients make the machine keep: each kind of hoarder gets its share and no more, and others are served
-//! meanwhile; connections end when the machine runs low on it.
+//! meanwhile; what a core promises fits into its memory; connections end when the machine runs low on it.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use std::sync::Arc;
 
+use allocation_counter::measure;
 use http::Site;
 use http2::{FrameHead, Kind, PREFACE, flags};
 use machine::Micros;
 use rustls::ClientConfig;
-use server::Sizes;
-use simulated::MemoryDisk;
+use server::configuration::Configuration;
+use server::{Papers, Sizes};
+use simulated::{Engines, MemoryDisk, SimulatedMachine};
 
 use super::room::pages::site;
 use super::room::shielded::{Shielded, Trust, client};
-use super::room::{DISK_BYTES, Room, usual_sizes};
+use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
 use super::webmail::Browser;
 use crate::CORES;
 
@@ -163,6 +165,34 @@ fn hoarders_get_their_share_and_others_are_served() {
     for (seed, hoard) in (1..).zip(Hoard::ALL) {
         hoarders_come(hoard, seed);
     }
+}
+
+#[test]
+fn what_cores_promise_fits_into_their_memory() {
+    let mut broken = Vec::new();
+    for (mib, cores) in [(0, 1), (128, 1), (256, 1), (512, 1), (0, 2), (256, 2), (512, 2), (0, 4), (512, 4), (0, 8)] {
+        let memory_bytes = if mib == 0 { Sizes::memory_bytes_min(cores) } else { mib << 20 };
+        let sizes = Sizes::for_memory(memory_bytes, cores).expect("it is enough");
+        let configuration = Configuration::parse(CONFIGURATION).expect("it is one");
+        let mut machine = SimulatedMachine::new(1, MemoryDisk::blank(DISK_BYTES));
+        let mut engines = None;
+        let made = measure(|| {
+            engines = Some(Engines::new(configuration, Site::default(), Papers::default(), sizes, cores, &mut machine));
+        });
+        let promised = sizes.promised_bytes() * u64::from(cores);
+        let (mib, taken) = (memory_bytes >> 20, made.bytes_current.unsigned_abs());
+        let told = format!(
+            "{mib} MiB, {cores} cores: {} KiB taken, {} KiB promised, {} connections",
+            taken >> 10,
+            promised >> 10,
+            sizes.connections
+        );
+        println!("{told}");
+        if taken + promised > memory_bytes - memory_bytes / 32 {
+            broken.push(told);
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
 }
 
 #[test]
