@@ -94,14 +94,23 @@ class Firefox:
     def source(self):
         return self.command("GetPageSource")
 
+    def windows(self):
+        return self.command("GetWindowHandles")
+
     def run(self, script, *arguments):
         """The value of a script's `return`, run in the page from outside."""
         return self.command("ExecuteScript", script=script, args=list(arguments))
 
+    def _one(self, css):
+        return self.command("FindElement", using="css selector", value=css)[ELEMENT]
+
+    def click(self, css):
+        """Clicks on an element as a person would."""
+        self.command("ElementClick", id=self._one(css))
+
     def enter(self, css):
         """Goes on in a frame."""
-        found = self.command("FindElement", using="css selector", value=css)
-        self.command("SwitchToFrame", element=found[ELEMENT])
+        self.command("SwitchToFrame", element=self._one(css))
 
     def leave(self):
         """Goes back to the whole page."""

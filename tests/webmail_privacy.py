@@ -269,6 +269,22 @@ class Private:
         self.assertIn("Harmless", self.browser.source)
         self.assertEqual(self.settled(), [], "all of it")
 
+    def test_a_link_of_a_message_opens_beside_it(self):
+        where = self.where("link")
+        link = '<a id="go" href="https://HOST/">Harmless</a>'
+        for what, html in {"link": link, "base": f'<base target="_self" href="https://HOST/">{link}'}.items():
+            with self.subTest(what=what):
+                self.open(with_hosts({what: html}, where))
+                self.assertShown()
+                before = len(self.browser.windows())
+                self.browser.enter("iframe.sheet-of-mail")
+                self.browser.click("#go")
+                self.browser.leave()
+                until(lambda: len(self.browser.windows()) > before, ANSWER_SECONDS, "a window opens")
+                found = until(self.capture.contacts, ANSWER_SECONDS, "the link is followed")
+                self.assertIn(f"{what}.{where}.tracker.test", found)
+                self.assertIn("/mail/box/1/", self.browser.address, "the page stays")
+
     def test_remote_content_that_is_asked_for_is_loaded_and_nothing_else(self):
         attempts = LINKS | FRAMES | {"picture": KEPT["picture"]}
         where = self.where("asked")

@@ -29,6 +29,10 @@ use crate::{Key, answer};
 /// Bytes of a beginning that are answered whole, with their pictures.
 const BEGINNING_BYTES_MAX: usize = 256 * 1024;
 
+/// What ends a document: its links open in windows of their own. In its frame they could not open at all, since the page around it
+/// permits no other site there. It stands at the end, since only a document that begins with its type is laid out by today's rules.
+const LINKS_OPEN_OUTSIDE: &str = "<base target=\"_blank\">";
+
 /// How much of HTML is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
@@ -221,6 +225,7 @@ impl Document {
                 }
             }
         }
+                    self.harmless.push_str(LINKS_OPEN_OUTSIDE);
     }
 
     /// Octets from there on have come: those of them that are asked for, and perhaps what lies behind.
