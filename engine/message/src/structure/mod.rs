@@ -5,7 +5,8 @@
 //!
 //! Invariants:
 //! - What comes out does not depend on how the message is cut into pieces.
-//! - At most [`PARTS_MAX`] parts, at most [`DEPTH_MAX`] deep, and bounded text of each. What lies deeper is not taken apart; behind the last part nothing is.
+//! - At most [`PARTS_MAX`] parts, at most [`DEPTH_MAX`] deep, and bounded text of each. What lies deeper is not taken apart, and what
+//!   follows the last part is one more, so nothing of a message is lost: [`Structure::is_cut`] says so.
 //! - A part lies inside of the one that holds it, and behind the one before it.
 //! - The work is linear in the bytes; a line that begins with two dashes is held against the boundary of each open part.
 //!
@@ -20,7 +21,7 @@ mod reader;
 use alloc::vec::Vec;
 
 pub use part::{Disposition, Encoding, Flow, Part, TEXT_BYTES_MAX};
-pub use reader::{FIELD_BYTES_MAX, Listener, Reader};
+pub use reader::{ADDRESS_FIELD_BYTES_MAX, FIELD_BYTES_MAX, Listener, Reader};
 
 /// How many parts are told apart.
 pub const PARTS_MAX: usize = 500;
@@ -33,6 +34,6 @@ pub const DEPTH_MAX: usize = 32;
 pub struct Structure {
     /// The message itself, and then what it holds, each part before what that holds.
     pub parts: Vec<Part>,
-    /// There were more than [`PARTS_MAX`]: what follows the last of them belongs to none but those that hold it.
+    /// There were more than [`PARTS_MAX`], and the last part is all that followed them; or some lay deeper than [`DEPTH_MAX`].
     pub is_cut: bool,
 }

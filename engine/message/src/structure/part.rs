@@ -32,6 +32,8 @@ pub struct Part {
     pub content_id: Option<String>,
     /// Of a `multipart/related`: by which identifier the part is known that the others belong to (RFC 2387 section 3.2).
     pub start: Option<String>,
+    /// It is a multipart that lies too deep to be taken apart: its body is a file like any other.
+    pub is_too_deep: bool,
     /// The bytes of its header in the message, with the empty line.
     pub header: Range<u64>,
     /// The bytes of its body in the message, as it travels.
@@ -88,8 +90,18 @@ impl Part {
             encoding: Encoding::Identity,
             content_id: None,
             start: None,
+            is_too_deep: false,
             header: start..start,
             body: start..start,
+        }
+    }
+
+    /// What follows the last part that is told apart: a file, as it travels.
+    pub(super) fn rest(start: u64) -> Part {
+        Part {
+            file_name: Some("rest of message.txt".to_owned()),
+            disposition: Disposition::Attachment,
+            ..Part::new(1, "application/octet-stream", start)
         }
     }
 
@@ -102,7 +114,7 @@ impl Part {
     pub fn is_attachment(&self) -> bool {
         let is_signature = matches!(&*self.media_type, "application/pgp-signature" | "application/pkcs7-signature");
         if self.is_of("multipart") || is_signature {
-            return false;
+            return self.is_too_deep;
         }
         let is_shown = self.is_of("text") || self.media_type == "message/delivery-status";
         match self.disposition {

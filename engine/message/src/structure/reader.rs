@@ -7,10 +7,16 @@ use core::mem;
 
 use super::part::Part;
 use super::{DEPTH_MAX, PARTS_MAX, Structure};
-use crate::header::{Field, is_envelope_line, split_name};
+use crate::header::{ADDRESSES_MAX, Field, is_envelope_line, split_name};
 
-/// How many bytes of a field are looked at.
+/// How many bytes of a field are looked at that has no addresses.
 pub const FIELD_BYTES_MAX: usize = 8_192;
+
+/// How many bytes of a field with addresses are looked at: [`ADDRESSES_MAX`] of the longest.
+pub const ADDRESS_FIELD_BYTES_MAX: usize = ADDRESSES_MAX * 256;
+
+/// The fields that hold addresses (RFC 5322 sections 3.6.2 and 3.6.3).
+const ADDRESS_FIELDS: [&str; 6] = ["From", "Sender", "Reply-To", "To", "Cc", "Bcc"];
 
 /// RFC 2046 section 5.1.1 has 70. Longer ones are in use.
 const BOUNDARY_BYTES_MAX: usize = 200;
@@ -25,7 +31,8 @@ pub trait Listener {
         false
     }
 
-    /// A field that was wanted, or its first [`FIELD_BYTES_MAX`] bytes.
+    /// A field that was wanted, or as much of it as is looked at: [`FIELD_BYTES_MAX`] bytes, or
+    /// [`ADDRESS_FIELD_BYTES_MAX`] of one with addresses.
     fn field_arrived(&mut self, _field: &Field<'_>) {}
 
     /// A header has ended, and the body of its part begins, which is the last of `parts` and no multipart. Whether to be told that body.
@@ -64,8 +71,9 @@ pub struct Reader {
     line_end_length: u64,
     /// The last byte of the piece before.
     last_byte: u8,
-    /// The field that is being read.
+    /// The field that is being read, and how many bytes of it are looked at.
     field: Vec<u8>,
+    field_bytes_max: usize,
     is_field_wanted: bool,
     said: Said,
 }
@@ -119,10 +127,11 @@ impl Reader {
             line_end_length: 0,
             last_byte: 0,
             field: Vec::new(),
+            field_bytes_max: FIELD_BYTES_MAX,
             is_field_wanted: false,
             said: Said::default(),
         };
-        reader.part_began(0, "text/plain");
+        reader.part_began(0, "text/plain", &mut ());
         reader
     }
 
@@ -179,9 +188,10 @@ impl Reader {
             return;
         }
         let kept_max = if self.expect == Expect::Field { FIELD_BYTES_MAX } else { DELIMITER_BYTES_MAX };
-        let room = kept_max.saturating_sub(self.line.len());
-        let (kept, beyond) = piece.split_at_checked(room).unwrap_or((piece, &[]));
-        self.line.extend_from_slice(kept);
+        let mut beyond = self.keep_of_line(piece, kept_max);
+        if self.expect == Expect::Field && !beyond.is_empty() {
+            beyond = self.keep_of_line(beyond, self.header_line_bytes_max(&self.line));
+        }
         if self.expect != Expect::Field && !beyond.is_empty() {
             // Too long for a boundary: it is text after all.
             let line = mem::take(&mut self.line);
@@ -191,7 +201,26 @@ impl Reader {
             let mut line = mem::take(&mut self.line);
             self.line_arrived(&line, listener);
             line.clear();
+            line.shrink_to(FIELD_BYTES_MAX);
             self.line = line;
+        }
+    }
+
+    /// Keeps of a piece what the line has room for. Returns the rest.
+    fn keep_of_line<'a>(&mut self, piece: &'a [u8], kept_max: usize) -> &'a [u8] {
+        let room = kept_max.saturating_sub(self.line.len());
+        let (kept, beyond) = piece.split_at_checked(room).unwrap_or((piece, &[]));
+        self.line.extend_from_slice(kept);
+        beyond
+    }
+
+    /// How many bytes of a line of a header matter, of which this is the beginning or all.
+    fn header_line_bytes_max(&self, line: &[u8]) -> usize {
+        let start = line.get(..FIELD_BYTES_MAX).unwrap_or(line);
+        match (start, split_name(start)) {
+            ([b' ' | b'\t', ..], _) => self.field_bytes_max,
+            (_, Some((name, _))) => field_bytes_max(name),
+            (_, None) => FIELD_BYTES_MAX,
         }
     }
 
@@ -246,7 +275,7 @@ impl Reader {
             let is_digest = is_digest.is_some_and(|part| part.media_type == "multipart/digest");
             // The line that came in pieces before is counted already, the rest of it is not yet.
             let start = self.line_start + length as u64;
-            self.part_began(start, if is_digest { "message/rfc822" } else { "text/plain" });
+            self.part_began(start, if is_digest { "message/rfc822" } else { "text/plain" }, listener);
         }
     }
 
@@ -265,11 +294,9 @@ impl Reader {
         }
     }
 
-    fn part_began(&mut self, start: u64, default_type: &str) {
+    fn part_began(&mut self, start: u64, default_type: &str, listener: &mut impl Listener) {
         if self.structure.parts.len() >= PARTS_MAX {
-            self.structure.is_cut = true;
-            self.expect = Expect::Boundary;
-            return;
+            return self.rest_began(start, listener);
         }
         assert!(self.open.len() < DEPTH_MAX, "what lies too deep is not taken apart");
         self.structure.parts.push(Part::new(self.open.len(), default_type, start));
@@ -277,8 +304,26 @@ impl Reader {
         self.expect = Expect::Field;
     }
 
+    /// There are too many parts: all that follows is one more, which the message itself holds, up to its end.
+    fn rest_began(&mut self, start: u64, listener: &mut impl Listener) {
+        assert!(!self.structure.is_cut, "the rest is not taken apart");
+        self.structure.is_cut = true;
+        for open in self.open.drain(1..).rev() {
+            if let Some(part) = self.structure.parts.get_mut(open.part) {
+                part.body.end = start.max(part.body.start);
+            }
+        }
+        if let Some(message) = self.open.first_mut() {
+            message.boundary = None;
+        }
+        self.structure.parts.push(Part::rest(start));
+        self.open.push(Open { part: self.structure.parts.len() - 1, boundary: None });
+        let is_heard = listener.body_began(&self.structure.parts);
+        self.expect = if is_heard { Expect::HeardBody } else { Expect::Boundary };
+    }
+
     fn header_line_arrived(&mut self, line: &[u8], listener: &mut impl Listener) {
-        let line = line.get(..FIELD_BYTES_MAX).unwrap_or(line);
+        let line = line.get(..self.header_line_bytes_max(line)).unwrap_or(line);
         let is_empty = matches!(line, b"\n" | b"\r\n" | b"\r" | b"");
         if is_empty {
             self.header_ended(self.line_start + line.len() as u64, listener);
@@ -288,6 +333,7 @@ impl Reader {
             self.field_ended(listener);
             let part = self.open.last().and_then(|open| self.structure.parts.get(open.part));
             self.is_field_wanted = part.is_some_and(|part| is_of_structure(name) || listener.wants_field(part, name));
+            self.field_bytes_max = field_bytes_max(name);
             self.push_field(line);
         } else if is_envelope_line(line) {
             // What continues it continues no field.
@@ -301,7 +347,7 @@ impl Reader {
 
     fn push_field(&mut self, line: &[u8]) {
         if self.is_field_wanted {
-            let room = FIELD_BYTES_MAX - self.field.len().min(FIELD_BYTES_MAX);
+            let room = self.field_bytes_max.saturating_sub(self.field.len());
             self.field.extend_from_slice(line.get(..room).unwrap_or(line));
         }
     }
@@ -326,7 +372,9 @@ impl Reader {
                 listener.field_arrived(&field);
             }
         }
+        // What a long field has taken is given back: most messages have none.
         bytes.clear();
+        bytes.shrink_to(FIELD_BYTES_MAX);
         self.field = bytes;
         self.is_field_wanted = false;
     }
@@ -342,14 +390,17 @@ impl Reader {
         part.body = end..end;
         // An empty boundary, or one beyond reason, tells nothing apart.
         let is_boundary = |boundary: &Vec<u8>| (1..=BOUNDARY_BYTES_MAX).contains(&boundary.trim_ascii_end().len());
-        open.boundary = mem::take(&mut self.said).boundary.filter(is_boundary).filter(|_| level < DEPTH_MAX);
+        let boundary = mem::take(&mut self.said).boundary.filter(is_boundary);
+        part.is_too_deep = boundary.is_some() && level >= DEPTH_MAX;
+        self.structure.is_cut |= part.is_too_deep;
+        open.boundary = boundary.filter(|_| !part.is_too_deep);
         if let Some(boundary) = &mut open.boundary {
             boundary.truncate(boundary.trim_ascii_end().len());
             self.expect = Expect::Boundary;
             return;
         }
         if part.holds_message() {
-            self.part_began(end, "text/plain");
+            self.part_began(end, "text/plain", listener);
         } else {
             let is_heard = listener.body_began(&self.structure.parts);
             self.expect = if is_heard { Expect::HeardBody } else { Expect::Boundary };
@@ -363,6 +414,11 @@ enum Delimiter {
     Next,
     /// None does.
     Last,
+}
+
+fn field_bytes_max(name: &[u8]) -> usize {
+    let has_addresses = ADDRESS_FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+    if has_addresses { ADDRESS_FIELD_BYTES_MAX } else { FIELD_BYTES_MAX }
 }
 
 fn is_of_structure(name: &[u8]) -> bool {

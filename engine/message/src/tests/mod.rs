@@ -2,6 +2,7 @@
 
 mod compose;
 mod headers;
+mod limits;
 mod mailbox_files;
 mod messages;
 mod revisions;

@@ -25,6 +25,10 @@ pub(super) struct Composing {
     opening: Option<Opening>,
 }
 
+/// What is said where not all recipients stand on the page.
+const MORE_PEOPLE: &str =
+    "This message has more recipients than fit here: only the first 1,000 of each field are listed.";
+
 /// What stands on the page.
 #[derive(Default)]
 struct Beginning {
@@ -33,6 +37,8 @@ struct Beginning {
     bcc: String,
     subject: String,
     text: String,
+    /// What the writer should know of it.
+    error: Option<&'static str>,
     /// The files that go along, by their parts of the draft, or of what is sent on.
     files: Vec<(u16, String)>,
 }
@@ -82,7 +88,8 @@ impl Composing {
                     let beginning = Beginning::of(self.start, heard, &Moment::of(info.internal_date).in_words(), &own);
                     let files =
                         if let Start::Draft { .. } | Start::Forward(_) = self.start { files } else { Vec::new() };
-                    Beginning { files, ..beginning }
+                    let error = heard.has_more_people.then_some(MORE_PEOPLE);
+                    Beginning { files, error, ..beginning }
                 }
             },
         };
@@ -118,7 +125,7 @@ impl Composing {
             subject: &beginning.subject,
             text: &text,
             attachments: &attachments(&beginning.files),
-            error: None,
+            error: beginning.error,
         })
     }
 }

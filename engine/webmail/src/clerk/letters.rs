@@ -5,8 +5,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::Reply;
-use message::header::{Address, Field, Mailbox};
-use message::structure::{Disposition, Listener, Part, Reader, Structure};
+use message::header::{ADDRESSES_MAX, Address, Field, Mailbox};
+use message::structure::{ADDRESS_FIELD_BYTES_MAX, Disposition, Listener, Part, Reader, Structure};
 use message::{Summary, TextDecoder};
 use store::{AccountId, AccountInfo, Beginning, Body as Octets, CHUNK_OCTETS, Flags, MarkChange, MessageInfo, Refusal};
 
@@ -29,6 +29,9 @@ pub(super) const HTML_BYTES_MAX: usize = 102 * 1024;
 
 /// People that a page names as recipients.
 const RECIPIENTS_MAX: usize = 20;
+
+/// People of one kind that are read of a message, in however many fields it names them.
+const MAILBOXES_MAX: usize = ADDRESSES_MAX;
 
 /// The fields that are read.
 const FIELDS: [&str; 6] = ["From", "Reply-To", "To", "Cc", "Bcc", "Subject"];
@@ -63,6 +66,8 @@ pub(super) struct Heard {
     pub(super) cc: Vec<Mailbox>,
     pub(super) bcc: Vec<Mailbox>,
     pub(super) subject: Option<String>,
+    /// Whether it may name more of a kind than are kept here.
+    pub(super) has_more_people: bool,
     pub(super) text: String,
     is_cut: bool,
     is_page_cut: bool,
@@ -229,7 +234,7 @@ impl Opening {
         let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
         let heard = core::mem::take(&mut self.heard);
         let from = heard.from.clone().unwrap_or_default();
-        let warnings = heard.warnings(&from);
+        let warnings = heard.warnings(&from, structure.is_cut);
         let loads = match loaded == Some(self.key) {
             _ if is_trusted(known, &from.address) => Loads::Always,
             true => Loads::Once,
@@ -302,7 +307,7 @@ impl Shown {
 
 impl Heard {
     /// What its reader should know of it.
-    fn warnings(&self, from: &Mailbox) -> Vec<String> {
+    fn warnings(&self, from: &Mailbox, has_more_parts: bool) -> Vec<String> {
         let mut warnings = deceit::of_sender(from);
         warnings.extend(if self.html.is_some() { deceit::of_html(&self.page) } else { deceit::of_text(&self.text) });
         if self.is_cut && self.html.is_none() {
@@ -314,9 +319,23 @@ impl Heard {
     fn recipients(&self) -> String {
         let mut names = String::new();
         let all = self.to.iter().chain(&self.cc);
+        if has_more_parts {
+            warnings
+                .push("This message has too many parts to be shown whole: the rest is among the attachments.".into());
+        }
         for (number, mailbox) in all.clone().take(RECIPIENTS_MAX).enumerate() {
             names.push_str(if number > 0 { ", " } else { "" });
             names.push_str(if mailbox.name.is_empty() { &mailbox.address } else { &mailbox.name });
+    /// Keeps the people that a field names, after those of the same kind that came before.
+    fn people_arrived(&mut self, field: &Field<'_>, kind: impl FnOnce(&mut Heard) -> &mut Vec<Mailbox>) {
+        let people = kind(self);
+        let room = MAILBOXES_MAX.saturating_sub(people.len());
+        people.extend(mailboxes(field).take(room));
+        let is_full =
+            people.len() == MAILBOXES_MAX || field.value.len() + "Reply-To: ".len() >= ADDRESS_FIELD_BYTES_MAX;
+        self.has_more_people |= is_full;
+    }
+
         }
         match all.count().saturating_sub(RECIPIENTS_MAX) {
             0 if names.is_empty() => "undisclosed recipients".into(),
@@ -335,13 +354,13 @@ impl Listener for Heard {
         if field.is("From") && self.from.is_none() {
             self.from = mailboxes(field).next();
         } else if field.is("Reply-To") {
-            self.reply_to.extend(mailboxes(field));
+            self.people_arrived(field, |heard| &mut heard.reply_to);
         } else if field.is("To") {
-            self.to.extend(mailboxes(field));
+            self.people_arrived(field, |heard| &mut heard.to);
         } else if field.is("Cc") {
-            self.cc.extend(mailboxes(field));
+            self.people_arrived(field, |heard| &mut heard.cc);
         } else if field.is("Bcc") {
-            self.bcc.extend(mailboxes(field));
+            self.people_arrived(field, |heard| &mut heard.bcc);
         } else if field.is("Subject") && self.subject.is_none() {
             self.subject = Some(field.text());
         }

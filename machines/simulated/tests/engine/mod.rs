@@ -52,6 +52,7 @@ mod proofs;
 mod queue_page;
 mod quotas;
 mod quotas_posted;
+mod recipients;
 mod records;
 mod released;
 mod reported;

@@ -1,0 +1,73 @@
+//! Messages with more recipients and more parts than most, read at the webmail: nothing of them is lost.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use std::collections::BTreeSet;
+
+use super::webmail::{Browser, between, serving};
+
+/// The addresses in a field of a form.
+fn addresses(page: &str, field: &str) -> BTreeSet<String> {
+    let value = page.split(&format!("name=\"{field}\"")).nth(1).and_then(|rest| between(rest, "value=\"", "\""));
+    value.unwrap_or_default().split(", ").filter(|address| !address.is_empty()).map(String::from).collect()
+}
+
+fn many(name: &str, count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("{name}-{number}@with-a-long-name.example.org")).collect()
+}
+
+#[test]
+fn an_answer_to_all_and_a_draft_keep_all_recipients() {
+    let (mut room, trust) = serving(50);
+    let (to, cc) = (many("to", 600), many("cc", 500));
+    let letter = format!(
+        "From: x@example.org\r\nTo: {}\r\nCc: {}\r\nSubject: All\r\n\r\nHello.\r\n",
+        to.join(",\r\n "),
+        cc.join(", ")
+    );
+    assert!(room.deliver("ada@barepost.test", letter.as_bytes()).starts_with("250"));
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let page = ada.get(&mut room, "/mail/compose?all=1.1").text();
+    let expected: BTreeSet<String> = to.iter().chain(&cc).cloned().collect();
+    assert_eq!(addresses(&page, "cc"), expected);
+    assert!(!page.contains("more recipients"), "{page}");
+
+    let token = ada.get(&mut room, "/mail/compose").token();
+    let (to, cc, bcc) = (to.join(", "), cc.join(", "), many("bcc", 400).join(", "));
+    let form = [("token", &*token), ("to", &to), ("cc", &cc), ("bcc", &bcc), ("text", "Hello."), ("do", "save")];
+    let draft = ada.post(&mut room, "/mail/compose", &form).text();
+    assert!(draft.contains("The draft was saved."), "{draft}");
+    for (field, all) in [("to", 600), ("cc", 500), ("bcc", 400)] {
+        assert_eq!(addresses(&draft, field).len(), all, "{field}");
+    }
+}
+
+#[test]
+fn an_answer_to_more_than_can_be_listed_says_so() {
+    let (mut room, trust) = serving(51);
+    let fields = format!("Cc: {}\r\n", many("cc", 700).join(", ")).repeat(2);
+    let letter = format!("From: x@example.org\r\n{}Subject: All\r\n\r\nHello.\r\n", fields.replacen("cc-", "c-", 700));
+    assert!(room.deliver("ada@barepost.test", letter.as_bytes()).starts_with("250"));
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let page = ada.get(&mut room, "/mail/compose?all=1.1").text();
+    assert_eq!(addresses(&page, "cc").len(), 1_000);
+    assert!(page.contains("only the first 1,000 of each field are listed"), "{page}");
+}
+
+#[test]
+fn a_message_of_too_many_parts_has_the_rest_as_an_attachment() {
+    let (mut room, trust) = serving(52);
+    let parts = "--b\r\nContent-Type: image/png\r\nContent-Disposition: inline\r\n\r\nx\r\n".repeat(498);
+    let rest = "Content-Type: application/x-last\r\nContent-Disposition: attachment\r\n\r\nThe last one.\r\n--b--\r\n";
+    let letter = format!(
+        "From: x@example.org\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nText\r\n{parts}--b\r\n{rest}"
+    );
+    assert!(room.deliver("ada@barepost.test", letter.as_bytes()).starts_with("250"));
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let page = ada.get(&mut room, "/mail/box/1/1").text();
+    assert!(page.contains("too many parts") && page.contains("rest of message.txt"), "{page}");
+    assert_eq!(ada.get(&mut room, "/mail/part/1.1/500").text(), rest);
+}
