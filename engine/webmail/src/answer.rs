@@ -4,9 +4,12 @@
 //! - Our own pages may run nothing that is written in them, load nothing from elsewhere, and lie in nobody's frame.
 //! - What comes from a message is never of our pages' origin: it is a download, or a document in a sandbox.
 //! - Nothing that is somebody's mail is kept by a cache.
+//! - No page of another site holds a window of ours, or has anything of ours as an image or a script. A document in a sandbox says
+//!   nothing of windows: browsers would refuse to show it.
 //! - No page and no message lets a browser look up the names in its links before the reader follows one.
 //!
-//! Answers to: RFC 9110 section 15; Content Security Policy Level 3; RFC 6266 (names of downloads); Clear Site Data section 3.
+//! Answers to: RFC 9110 section 15; Content Security Policy Level 3; RFC 6266 (names of downloads); Clear Site Data section 3; HTML section 7.1.3
+//! (Cross-Origin-Opener-Policy); Fetch section 3.7 (Cross-Origin-Resource-Policy).
 //! `X-DNS-Prefetch-Control` has no standard; Chromium and Firefox know it.
 
 use alloc::format;
@@ -67,6 +70,7 @@ fn written(status: Status, page: &impl Template, bytes: usize) -> Reply {
         .with(Field::ReferrerPolicy, "same-origin")
         .with(Field::XDnsPrefetchControl, "off")
         .with(Field::ContentSecurityPolicy, PAGE_POLICY)
+        .with(Field::CrossOriginOpenerPolicy, "same-origin")
 }
 
 /// It is not there.
@@ -160,7 +164,10 @@ fn private(status: Status, media_type: &'static str, body: Vec<u8>) -> Reply {
 }
 
 fn nobody_elses(reply: Reply) -> Reply {
-    reply.with(Field::CacheControl, "no-store").with(Field::XContentTypeOptions, "nosniff")
+    reply
+        .with(Field::CacheControl, "no-store")
+        .with(Field::XContentTypeOptions, "nosniff")
+        .with(Field::CrossOriginResourcePolicy, "same-origin")
 }
 
 /// RFC 6266 section 5, appendix D: a name in ASCII for everybody, and the true one for those who understand it.

@@ -308,6 +308,8 @@ fn html_of_a_letter_is_a_document_in_a_sandbox_that_loads_nothing_until_it_is_as
     );
     assert!(document.text().contains("<!link rel=preconnect") && document.text().contains("alert(1)"));
     assert_eq!([&page, &document].map(|reply| reply.field("X-DNS-Prefetch-Control")), ["off", "off"]);
+    assert_eq!([&page, &document].map(|reply| reply.field("Cross-Origin-Resource-Policy")), ["same-origin"; 2]);
+    assert_eq!([&page, &document].map(|reply| reply.field("Cross-Origin-Opener-Policy")), ["same-origin", ""]);
     let token = page.token();
     let shown = browser.post(
         &mut room,
