@@ -10,7 +10,7 @@ use message::structure::{ADDRESS_FIELD_BYTES_MAX, Disposition, Listener, Part, R
 use message::{Summary, TextDecoder};
 use store::{AccountId, AccountInfo, Beginning, Body as Octets, CHUNK_OCTETS, Flags, MarkChange, MessageInfo, Refusal};
 
-use super::trusting::is_trusted;
+use super::trusting::{Verified, is_trusted};
 use super::{Desk, Step, why};
 use crate::answer;
 use crate::conversation::{Attachment, Body, Loads};
@@ -48,6 +48,7 @@ pub(super) struct Opening {
     /// What a list shows of it, and the beginning from which that is made.
     summary: Summary,
     beginning: Option<Beginning>,
+    verified: Verified,
     reader: Reader,
     heard: Heard,
     refused: Option<Refusal>,
@@ -65,9 +66,9 @@ pub(super) struct Heard {
     pub(super) to: Vec<Mailbox>,
     pub(super) cc: Vec<Mailbox>,
     pub(super) bcc: Vec<Mailbox>,
-    pub(super) subject: Option<String>,
     /// Whether it may name more of a kind than are kept here.
     pub(super) has_more_people: bool,
+    pub(super) subject: Option<String>,
     pub(super) text: String,
     is_cut: bool,
     is_page_cut: bool,
@@ -87,6 +88,7 @@ impl Opening {
             is_marked: false,
             summary: Summary::default(),
             beginning: None,
+            verified: Verified::default(),
             reader: Reader::new(),
             heard: Heard::default(),
             refused: None,
@@ -167,6 +169,9 @@ impl Opening {
     }
 
     pub(super) fn body_arrived(&mut self, body: &Octets) {
+        if self.offset == 0 {
+            self.verified = Verified::of(body.bytes());
+        }
         self.summarize(body.bytes());
         self.offset = self.offset.saturating_add(body.bytes().len() as u32);
         self.reader.bytes_arrived(body.bytes(), &mut self.heard);
@@ -236,7 +241,7 @@ impl Opening {
         let from = heard.from.clone().unwrap_or_default();
         let warnings = heard.warnings(&from, structure.is_cut);
         let loads = match loaded == Some(self.key) {
-            _ if is_trusted(known, &from.address) => Loads::Always,
+            _ if is_trusted(known, &from.address, &self.verified) => Loads::Always,
             true => Loads::Once,
             false if elsewhere::is_wanted(&heard.page) => Loads::Nothing,
             false => Loads::Own,
@@ -313,19 +318,13 @@ impl Heard {
         if self.is_cut && self.html.is_none() {
             warnings.push("This message is too long to be shown whole: download it to read the rest.".into());
         }
-        warnings
-    }
-
-    fn recipients(&self) -> String {
-        let mut names = String::new();
-        let all = self.to.iter().chain(&self.cc);
         if has_more_parts {
             warnings
                 .push("This message has too many parts to be shown whole: the rest is among the attachments.".into());
         }
-        for (number, mailbox) in all.clone().take(RECIPIENTS_MAX).enumerate() {
-            names.push_str(if number > 0 { ", " } else { "" });
-            names.push_str(if mailbox.name.is_empty() { &mailbox.address } else { &mailbox.name });
+        warnings
+    }
+
     /// Keeps the people that a field names, after those of the same kind that came before.
     fn people_arrived(&mut self, field: &Field<'_>, kind: impl FnOnce(&mut Heard) -> &mut Vec<Mailbox>) {
         let people = kind(self);
@@ -336,6 +335,12 @@ impl Heard {
         self.has_more_people |= is_full;
     }
 
+    fn recipients(&self) -> String {
+        let mut names = String::new();
+        let all = self.to.iter().chain(&self.cc);
+        for (number, mailbox) in all.clone().take(RECIPIENTS_MAX).enumerate() {
+            names.push_str(if number > 0 { ", " } else { "" });
+            names.push_str(if mailbox.name.is_empty() { &mailbox.address } else { &mailbox.name });
         }
         match all.count().saturating_sub(RECIPIENTS_MAX) {
             0 if names.is_empty() => "undisclosed recipients".into(),

@@ -19,7 +19,7 @@ use store::{AccountId, Body, Refusal};
 use super::letters::{HTML_BYTES_MAX, mailboxes};
 use super::pictures::Illustrated;
 use super::pieces::Pieces;
-use super::trusting::is_trusted;
+use super::trusting::{Verified, is_trusted};
 use super::{Desk, Done, Elsewhere, Next, Step, why};
 use crate::inert::Inert;
 use crate::stream::{PIECE_BYTES, Sent, Title};
@@ -70,6 +70,7 @@ pub(super) struct Showing {
     stage: Stage,
     /// Who says that he wrote it.
     author: Author,
+    verified: Verified,
     written: Vec<u8>,
     sent: Sent,
 }
@@ -117,6 +118,7 @@ impl Showing {
             extent,
             stage: Stage::Parts(Reader::new(), 0),
             author: Author::default(),
+            verified: Verified::default(),
             written: Vec::new(),
             sent: Sent::Nothing,
         }
@@ -152,6 +154,9 @@ impl Showing {
     pub(super) fn body_arrived(&mut self, body: &Body) {
         match &mut self.stage {
             Stage::Parts(reader, offset) => {
+                if *offset == 0 {
+                    self.verified = Verified::of(body.bytes());
+                }
                 reader.bytes_arrived(body.bytes(), &mut self.author);
                 *offset = offset.saturating_add(body.bytes().len() as u32);
             }
@@ -175,10 +180,10 @@ impl Showing {
             (None, Stage::Over) => Some(End::Whole),
             (None, _) => None,
         };
-        let (is_wanted, author) = (self.elsewhere == Elsewhere::Loaded, &self.author);
+        let (is_wanted, author, verified) = (self.elsewhere == Elsewhere::Loaded, &self.author, &self.verified);
         self.sent.next(core::mem::take(&mut self.written), end, || {
             let known = desk.store().account(visitor.account);
-            let is_trusted = author.0.as_ref().is_some_and(|author| is_trusted(known.as_ref(), author));
+            let is_trusted = author.0.as_ref().is_some_and(|author| is_trusted(known.as_ref(), author, verified));
             Title::Letter { is_loaded: is_wanted || is_trusted }
         })
     }
@@ -219,13 +224,13 @@ impl Document {
                         self.hand_on_text();
                     }
                     self.inert.text_ended(&mut self.harmless);
+                    self.harmless.push_str(LINKS_OPEN_OUTSIDE);
                     self.illustrate();
                     self.illustrated.text_ended();
                     self.write(out);
                 }
             }
         }
-                    self.harmless.push_str(LINKS_OPEN_OUTSIDE);
     }
 
     /// Octets from there on have come: those of them that are asked for, and perhaps what lies behind.

@@ -1,14 +1,17 @@
 //! Senders whose letters load what they want from elsewhere without their reader being asked each time.
 //!
-//! They are a note of the account: their addresses, a line each, the latest last. A letter says itself whose it is, so whoever knows whom a reader trusts can write one that
-//! loads pictures, and sees that it is read; nothing else comes of it, and that is what its reader is told.
+//! They are a note of the account: their addresses, a line each, the latest last.
 //!
-//! Invariant: the note is never longer than a note may be: who is trusted longest makes room.
+//! Invariants:
+//! - The note is never longer than a note may be: who is trusted longest makes room.
+//! - A message says itself who its author is. It counts as that author's only where DMARC has passed for the author's domain, as
+//!   this server has written on top of it, or where the server had no need to look: its sender had logged in, or is of its own network.
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use message::header::Header;
 use store::{AccountId, AccountInfo, NOTE_BYTES_MAX, NoteChange, Refusal};
 
 use super::{Desk, Done, Step, why};
@@ -39,9 +42,49 @@ pub(super) struct Trusting {
     refused: Option<Refusal>,
 }
 
-/// Whether letters of this sender load what they want.
-pub(crate) fn is_trusted(known: Option<&AccountInfo<'_>>, address: &str) -> bool {
+/// What this server has found out about the author of a message when it came.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Verified {
+    /// The author may be anybody.
+    #[default]
+    Nobody,
+    /// The author is of that domain: DMARC has passed.
+    Domain(String),
+    /// Nothing: the message is of an account or a network of this server's.
+    Internal,
+}
+
+impl Verified {
+    /// `beginning`: of the message. This server writes a `Received:` field on top of all that it gets by SMTP, and what it has found
+    /// out above that; so nothing above the first such field came with the message.
+    pub(crate) fn of(beginning: &[u8]) -> Verified {
+        let mut own = Header::new(beginning).fields().take_while(|field| !field.is("Received"));
+        let Some(results) = own.find(|field| field.is("Authentication-Results")) else { return Verified::Internal };
+        // Each result has a line of its own, which nothing that is quoted in one can end.
+        let lines = results.value.split(|byte| *byte == b'\n');
+        let passed = lines.filter_map(|line| line.strip_prefix(b"\tdmarc=pass header.from=")).next();
+        let domain = passed.and_then(|rest| rest.split(|byte| matches!(byte, b';' | b'\r' | b' ')).next());
+        domain.map_or(Verified::Nobody, |domain| Verified::Domain(String::from_utf8_lossy(domain).into_owned()))
+    }
+
+    pub(crate) fn is_author(&self, address: &str) -> bool {
+        match self {
+            Verified::Nobody => false,
+            Verified::Internal => true,
+            Verified::Domain(domain) => {
+                address.rsplit_once('@').is_some_and(|(_, theirs)| theirs.eq_ignore_ascii_case(domain))
+            }
+        }
+    }
+}
+
+/// Whether a message of this author loads what it wants.
+pub(crate) fn is_trusted(known: Option<&AccountInfo<'_>>, address: &str, verified: &Verified) -> bool {
     let note = known.and_then(|known| known.note(KEY)).unwrap_or_default();
+    is_in(note, address) && verified.is_author(address)
+}
+
+fn is_in(note: &[u8], address: &str) -> bool {
     !address.is_empty() && lines(note).any(|line| line.eq_ignore_ascii_case(address.as_bytes()))
 }
 

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use store::{NOTE_BYTES_MAX, NoteChange};
 
 use crate::Trust;
+use crate::clerk::trusting::Verified;
 
 /// The note as it is then.
 fn after(note: &[u8], trust: Trust) -> Vec<u8> {
@@ -46,4 +47,35 @@ fn who_was_trusted_longest_makes_room() {
     assert!(
         text.lines().rev().zip((0..500).rev()).all(|(line, number)| line == format!("sender-{number}@example.org"))
     );
+}
+
+/// What stands below what this server has found out, and results that came with the message.
+const RECEIVED: &str = "Received: from x\r\n\tby mail.barepost.test\r\nAuthentication-Results: mail.barepost.test;\r\n\tdmarc=pass header.from=x.test\r\n\r\n";
+
+#[test]
+fn an_author_is_verified_by_what_this_server_found_out() {
+    let results = |lines: &str| {
+        format!(
+            "Return-Path: <a@x.test>\r\nAuthentication-Results: mail.barepost.test;\r\n\tspf=pass smtp.mailfrom=x.test{lines}\r\n{RECEIVED}"
+        )
+    };
+    let passed = results(";\r\n\tdkim=none;\r\n\tdmarc=pass header.from=x.test;\r\n\tarc=none");
+    assert_eq!(Verified::of(passed.as_bytes()), Verified::Domain("x.test".into()));
+    for failed in [
+        "",
+        ";\r\n\tdmarc=fail header.from=x.test",
+        ";\r\n\tdmarc=none header.from=x.test",
+        ";\r\n\tdmarc=pass",
+        "; dmarc=pass header.from=x.test",
+        "\";\"\tdmarc=pass header.from=x.test",
+    ] {
+        assert_eq!(Verified::of(results(failed).as_bytes()), Verified::Nobody, "{failed}");
+    }
+    for unjudged in ["", "DKIM-Signature: v=1; d=barepost.test\r\n", RECEIVED] {
+        assert_eq!(Verified::of(unjudged.as_bytes()), Verified::Internal);
+    }
+    for (address, is_author) in [("a@x.test", true), ("a@X.TEST", true), ("a@y.x.test", false), ("x.test", false)] {
+        assert_eq!(Verified::Domain("x.test".into()).is_author(address), is_author, "{address}");
+        assert!(Verified::Internal.is_author(address) && !Verified::Nobody.is_author(address));
+    }
 }

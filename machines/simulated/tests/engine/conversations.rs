@@ -172,7 +172,7 @@ fn letters_of_a_sender_who_is_trusted_load_what_they_want_until_he_is_not() {
     };
     assert_eq!([1, 2, 3].map(|uid| loads(&mut ada, &mut room, uid)), [false; 3]);
     let page = show(&mut ada, &mut room, "always", &token);
-    assert!(page.contains("are loaded in letters that say they come from mary@example.org"), "{page}");
+    assert!(page.contains("is loaded in verified messages from mary@example.org"), "{page}");
     assert_eq!([1, 2, 3].map(|uid| loads(&mut ada, &mut room, uid)), [true, false, true]);
     // It is the account's, whoever is logged in.
     let mut elsewhere = Browser::new(&trust);

@@ -68,6 +68,7 @@ mod stopped;
 mod strangers;
 mod submission;
 mod tls;
+mod trusted;
 mod two;
 mod uploads;
 mod vanishing;
