@@ -414,6 +414,11 @@ impl Engine {
         }
     }
 
+    /// Entries of this core's outboxes that are shown to administrators: all that wait to leave.
+    pub fn queue_entries(&self) -> usize {
+        self.common.queue.standings.count()
+    }
+
     /// The machine stops.
     pub(crate) fn stop_mail(&mut self) {
         let common = &mut self.common;

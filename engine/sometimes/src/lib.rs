@@ -114,6 +114,12 @@ names! {
     MovedAtWebmail,
     /// A room's own: somebody comes with the ticket of a session that is over.
     StrangerComes,
+    /// The head of an entry of an outbox comes in several parts.
+    EntryHeadInParts,
+    /// A room's own: another server has taken a message.
+    TakenElsewhere,
+    /// A room's own: a message for another server lies in an outbox when that is looked at.
+    WaitsInOutbox,
 }
 
 names! {

@@ -225,6 +225,11 @@ impl Client {
         self.sockets.iter().any(|(_, socket)| matches!(socket, Socket::Udp(socket) if socket.can_recv()))
     }
 
+    /// Whether something has come that the sockets have not seen.
+    pub(crate) fn has_heard(&self) -> bool {
+        !self.device.arrived.is_empty()
+    }
+
     /// When the sockets want to be looked at again.
     pub fn next_deadline(&self) -> Option<Instant> {
         if self.device.arrived.is_empty() { self.next_look } else { Some(Instant::START) }

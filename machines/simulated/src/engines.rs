@@ -52,6 +52,11 @@ impl Engines {
         self.held = core;
     }
 
+    /// Entries of outboxes that the queue shows.
+    pub(crate) fn queue_entries(&self) -> usize {
+        std::iter::once(&self.first).chain(&self.others).map(|core| core.engine.queue_entries()).sum()
+    }
+
     /// The engine of the first core, which owns the disk.
     pub fn first(&self) -> &Engine {
         &self.first.engine

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use relay::Envelope;
 use relay::envelope::Unreadable;
+use sometimes::sometimes;
 use store::{Beginning, Body, OUTBOX, Outcome, Refusal};
 
 use crate::common::Point;
@@ -132,7 +133,10 @@ impl Courier {
         let beginning = self.beginning.octets();
         let EntryHead { signatures, envelope, message_at } = match head::read(beginning, is_all) {
             Ok(head) => head,
-            Err(Unreadable::Partial) => return,
+            Err(Unreadable::Partial) => {
+                sometimes!(EntryHeadInParts);
+                return;
+            }
             Err(Unreadable::Malformed) => return self.is_unreadable(hands),
         };
         let message = beginning.get(message_at..).unwrap_or_default();

@@ -28,7 +28,7 @@ pub(super) fn audit(disk: &MemoryDisk, ledger: &mut Ledger, seed: u64) -> Space 
     sometimes::pause();
     let mut reading = Reading::open(disk, seed);
     let found: Vec<Vec<Found>> = ACCOUNTS.into_iter().map(|name| reading.account(name)).collect();
-    ledger.audit_all(&found);
+    ledger.audit_all(found);
     sometimes::resume();
     reading.store.space()
 }

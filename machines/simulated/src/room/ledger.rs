@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::doubt::Doubt;
 use super::leaving::{Course, Departure};
+use super::posted::Posted;
 use crate::Dice;
 
 /// Those who get letters. The last one reads and writes at the webmail, the others by POP3 and SMTP.
@@ -22,6 +23,7 @@ pub(super) const OWN: usize = ACCOUNTS.len();
 pub(super) const INBOX: u32 = 1;
 pub(super) const DRAFTS: u32 = 2;
 pub(super) const SENT: u32 = 3;
+pub(super) const OUTBOX: u32 = 7;
 
 /// How letters come from the webmail, and drafts.
 const WRITTEN: &str = "the webmail";
@@ -90,6 +92,11 @@ pub(super) struct Ledger {
     /// What browsers have to show there: of sessions that go on, as far as anybody knows, and of those that are over.
     pub(super) tickets: Vec<String>,
     pub(super) over: Vec<String>,
+    /// Messages for another server, and by which station they go there.
+    pub(super) posted: Vec<Posted>,
+    pub(super) station: usize,
+    /// Entries of outboxes when they were looked at last.
+    pub(super) entries: usize,
 }
 
 /// What the header of a letter may hold before it is sent.
@@ -105,11 +112,19 @@ impl Default for Ledger {
             name,
             tickets: Vec::new(),
             over: Vec::new(),
+            posted: Vec::new(),
+            station: 0,
+            entries: 0,
         }
     }
 }
 
 impl Ledger {
+    /// The ledger of this machine.
+    pub(super) fn of(station: usize) -> Ledger {
+        Ledger { station, ..Ledger::default() }
+    }
+
     /// A new letter, to be sent by this protocol. Every line of it names it.
     pub(super) fn write(
         &mut self,
@@ -171,6 +186,7 @@ impl Ledger {
         if let Some(letter) = self.letters.get_mut(number) {
             letter.is_harmed = true;
         }
+        self.harm_posted(number);
     }
 
     /// How many letters may be unreadable.
@@ -282,7 +298,11 @@ impl Ledger {
     }
 
     /// All that is on the disk was looked at, by account.
-    pub(super) fn audit_all(&mut self, found: &[Vec<Found>]) {
+    pub(super) fn audit_all(&mut self, mut found: Vec<Vec<Found>>) {
+        let is_entry = |found: &mut Found| found.mailbox == OUTBOX;
+        let entries: Vec<Found> = found.iter_mut().flat_map(|found| found.extract_if(.., is_entry)).collect();
+        self.entries = entries.len();
+        self.audit_outboxes(entries.iter().map(|entry| &entry.message[..]));
         self.courses(&found[AT_WEBMAIL]);
         found.iter().enumerate().for_each(|(account, found)| self.audit(account, found));
         self.name.settle();

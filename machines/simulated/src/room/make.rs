@@ -1,11 +1,13 @@
 //! How a station's machine is made: what it is told, how large its engines are, and what its cores are like.
 
+use dkim::SigningKey;
 use machine::{Ethernet, Micros, UnixTime};
 use server::configuration::Configuration;
 use server::{Papers, Sizes};
 use smoltcp::wire::{Ipv4Address, Ipv6Address};
 
 use super::fault::Fault;
+use super::peer::SMARTHOST;
 use super::scenario::{Rates, Scenario};
 use super::shield::certificates;
 use super::site;
@@ -60,7 +62,9 @@ impl Make {
         (machine.queues, machine.strays) = (self.cores.queues, rates.strays);
         machine.clocks.clone_from(&self.cores.clocks);
         let configuration = configuration(self.address);
-        let papers = Papers { certificates: certificates(), ..Papers::default() };
+        let key = [&[0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20][..], &[7; 32]].concat();
+        let signing_keys = [SigningKey::new(&key, "room").expect("a key of Ed25519")].into();
+        let papers = Papers { certificates: certificates(), signing_keys, ..Papers::default() };
         let engines = Engines::new(configuration, site::packed(), papers, self.sizes, self.cores.count, &mut machine);
         (machine, engines)
     }
@@ -83,6 +87,7 @@ fn configuration(address: Ipv4Address) -> Configuration {
     let text = format!(
         "hostname = \"{HOSTNAME}\"\ndomains = [\"barepost.test\"]\n[network]\n\
          address = [\"{address}/24\", \"{}/64\"]\n{users}\
+         [relay]\nsmarthost = \"{SMARTHOST}\"\ntls = \"none\"\n\
          [access]\nplaintext_auth_from = [\"10.0.0.0/24\", \"2001:db8::/64\"]\n",
         ipv6_of(address)
     );

@@ -27,6 +27,8 @@ mod lists;
 mod make;
 mod narrow;
 mod page;
+mod peer;
+mod posted;
 mod reader;
 mod rest;
 mod scenario;
@@ -54,6 +56,7 @@ use correspondent::Correspondent;
 pub use fault::{FAULTS, Fault, Faults};
 use ledger::{ACCOUNTS, BY_POP3, Ledger};
 use narrow::Narrow;
+use peer::Peer;
 use reader::{Appetite, Reader};
 pub use scenario::Scenario;
 use scenario::{Deed, Planned, Rates};
@@ -118,7 +121,9 @@ struct Threat {
 
 struct Room {
     stations: Vec<Station>,
+    /// The last one is the peer's.
     hosts: Vec<Host>,
+    peer: Peer,
     visitors: Vec<Visitor>,
     ledgers: Vec<Ledger>,
     wire: Wire,
@@ -156,7 +161,9 @@ impl Room {
         let plan = scenario.plan();
         let stations: Vec<Station> =
             (0..plan.stations).map(|number| Station::new(number, scenario, plan.rates)).collect();
-        let hosts: Vec<Host> = (0..plan.hosts).map(|number| Host::new(number, scenario)).collect();
+        let numbers = (0..plan.hosts).chain([peer::HOST]);
+        let mut hosts: Vec<Host> = numbers.map(|number| Host::new(number, scenario)).collect();
+        let peer = Peer::new(&mut hosts[plan.hosts].client);
         let mut ends: Vec<(End, Ethernet)> = Vec::new();
         ends.extend(stations.iter().enumerate().map(|(number, one)| (End::Station(number), one.hardware)));
         ends.extend(hosts.iter().enumerate().map(|(number, one)| (End::Host(number), one.hardware)));
@@ -167,9 +174,10 @@ impl Room {
             plan.deeds.into_iter().enumerate().filter(is_wanted).map(|(_, planned)| planned).collect();
         deeds.sort_by_key(|planned| std::cmp::Reverse(planned.at));
         Room {
-            ledgers: stations.iter().map(|_| Ledger::default()).collect(),
+            ledgers: (0..stations.len()).map(Ledger::of).collect(),
             stations,
             hosts,
+            peer,
             visitors: Vec::new(),
             wire: Wire::new(plan.rates, scenario.dice("wire")),
             ends,
@@ -289,9 +297,14 @@ impl Room {
     }
 
     fn host_works(&mut self, number: usize) {
+        let is_peer = number + 1 == self.hosts.len();
         let host = &mut self.hosts[number];
+        let has_heard = host.client.has_heard();
         let mut sent = std::collections::VecDeque::new();
         host.client.work(self.story.now, &mut sent);
+        if is_peer && has_heard {
+            self.peer.serve(&mut host.client, self.story.now, &mut self.ledgers);
+        }
         host.sweep();
         for frame in sent {
             self.wire.send(End::Host(number), &frame, &self.ends, &mut self.story);

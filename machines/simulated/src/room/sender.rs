@@ -6,8 +6,10 @@ use sometimes::sometimes;
 
 use super::approach::{Approach, Way};
 use super::client::{Around, Progress};
-use super::ledger::{ACCOUNTS, Ledger, LetterId};
+use super::ledger::{ACCOUNTS, BY_POP3, Ledger, LetterId};
 use super::line::Line;
+use super::peer::address_at;
+use super::posted::PostedId;
 use crate::Dice;
 
 /// What the reply to something said is about.
@@ -25,6 +27,8 @@ enum Said {
     Data,
     /// A whole letter.
     Letter(LetterId),
+    /// A whole message for another server.
+    Posted(PostedId),
 }
 
 /// NUL, the name of each account, NUL, its password.
@@ -67,7 +71,11 @@ impl Sender {
         };
         let origin = Origin { address: user.map_or("sender@elsewhere.test", |user| ACCOUNTS[user]), protocol };
         for _ in 0..=dice.below(4) {
-            write_letter(&mut script, &origin, ledger, dice);
+            if user.is_some_and(|user| user < BY_POP3) && dice.one_in(3) {
+                write_posted(&mut script, &origin, ledger, dice);
+            } else {
+                write_letter(&mut script, &origin, ledger, dice);
+            }
         }
         if !dice.one_in(4) {
             script.push_back((b"QUIT\r\n".to_vec(), Said::Other));
@@ -101,7 +109,12 @@ impl Sender {
                     around.story.counts.acknowledged += 1;
                     around.ledger.delivered(letter);
                 }
-                Some(Said::Letter(_)) if around.disk_has_failed => {}
+                Some(Said::Posted(posted)) if is_good => {
+                    around.story.counts.acknowledged += 1;
+                    around.ledger.posted_answered(posted, true);
+                }
+                Some(Said::Letter(_) | Said::Posted(_)) if around.disk_has_failed => {}
+                Some(Said::Posted(posted)) => around.ledger.posted_answered(posted, false),
                 Some(Said::Letter(letter)) => around.ledger.refused(letter),
                 Some(_) if is_good => {}
                 // A full disk, or the like: whatever was said behind it means something else now.
@@ -125,23 +138,41 @@ fn write_letter(script: &mut VecDeque<(Vec<u8>, Said)>, origin: &Origin, ledger:
         one => vec![one as usize % ACCOUNTS.len()],
     };
     let (letter, body) = ledger.write(&recipients, origin.protocol, dice);
+    let recipients: Vec<String> = recipients.iter().map(|account| format!("<{}>", ACCOUNTS[*account])).collect();
+    script_message(script, origin, &recipients, (&body, Said::Letter(letter)), dice);
+}
+
+/// Only a failure is told, and there is none: reports would be letters that nobody knows.
+fn write_posted(script: &mut VecDeque<(Vec<u8>, Said)>, origin: &Origin, ledger: &mut Ledger, dice: &mut Dice) {
+    let (posted, content) = ledger.write_posted(origin.address, dice);
+    let recipient = format!("<{}> NOTIFY=FAILURE", address_at(ledger.station));
+    script_message(script, origin, &[recipient], (&content, Said::Posted(posted)), dice);
+}
+
+fn script_message(
+    script: &mut VecDeque<(Vec<u8>, Said)>,
+    origin: &Origin,
+    recipients: &[String],
+    (body, said): (&[u8], Said),
+    dice: &mut Dice,
+) {
     script.push_back((format!("MAIL FROM:<{}>\r\n", origin.address).into_bytes(), Said::Other));
     for recipient in recipients {
-        script.push_back((format!("RCPT TO:<{}>\r\n", ACCOUNTS[recipient]).into_bytes(), Said::Other));
+        script.push_back((format!("RCPT TO:{recipient}\r\n").into_bytes(), Said::Other));
     }
     if dice.one_in(2) {
         script.push_back((b"DATA\r\n".to_vec(), Said::Data));
-        script.push_back(([&stuffed(&body), b".\r\n".as_slice()].concat(), Said::Letter(letter)));
+        script.push_back(([&stuffed(body), b".\r\n".as_slice()].concat(), said));
         return;
     }
-    let mut rest = body.as_slice();
+    let mut rest = body;
     let most = if dice.one_in(4) { 700 } else { 40_000 };
     while rest.len() > most {
         let (chunk, more) = rest.split_at(most);
         script.push_back(([format!("BDAT {most}\r\n").as_bytes(), chunk].concat(), Said::Other));
         rest = more;
     }
-    script.push_back(([format!("BDAT {} LAST\r\n", rest.len()).as_bytes(), rest].concat(), Said::Letter(letter)));
+    script.push_back(([format!("BDAT {} LAST\r\n", rest.len()).as_bytes(), rest].concat(), said));
 }
 
 /// `body` with its dots doubled where they begin a line.
