@@ -21,7 +21,6 @@ use core::net::IpAddr;
 
 use machine::{CoreId, Instant};
 use mail::Throttle;
-use sometimes::sometimes;
 use tasks::FrameId;
 
 /// Of so many turns of the hasher one goes to the job that waits longest.
@@ -197,9 +196,6 @@ impl Hashing {
             0 => 0,
             _ => self.queue.iter().enumerate().min_by_key(|(place, job)| (guilt(job), *place))?.0,
         };
-        if place > 0 {
-            sometimes!(HashBefore);
-        }
         let HashJob { waiting, task, .. } = self.queue.remove(place);
         Some((waiting, task))
     }

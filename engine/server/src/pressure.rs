@@ -115,7 +115,6 @@ impl Engine {
             self.hand = (self.hand + 1) % self.sessions.len();
             let Some(session) = self.sessions.get_mut(self.hand).and_then(Option::as_mut) else { continue };
             if share.is_some_and(|share| session.is_one_of_too_many(share, &mut self.common)) {
-                sometimes!(CrowdThinned);
                 self.crowding.thinned_at = Some(self.common.now);
                 let frame = session.caller.connection.0;
                 self.tell(frame, |session, common| session.has_to_go(Shortage::Connections, common));

@@ -56,10 +56,6 @@ names! {
     SessionSentAway,
     /// A caller finds the house full.
     CallerSentAway,
-    /// A hash is computed before one that was asked for earlier, by a client with failures.
-    HashBefore,
-    /// An address that has very many connections loses one, while connections run short.
-    CrowdThinned,
     /// There is no room for a greeting: it waits.
     GreetingPutOff,
     /// A segment goes round the cores, since nobody knows it where it came.
