@@ -22,7 +22,7 @@ enum Stage {
     /// Its hash is being computed.
     Hashing(HashNumber),
     /// It has its hash, and the verifier is in the making.
-    Deriving(String, Derivation),
+    Deriving(String, Box<Derivation>),
 }
 
 impl Making {
@@ -59,7 +59,7 @@ impl Making {
             Stage::Hashing(number) => {
                 let HashResult::Made(hash) = common.hashing.take_result(*number)? else { return None };
                 let derivation = Derivation::begin(&self.new.wanted, common.logins.salt());
-                self.stage = Stage::Deriving(hash, derivation);
+                self.stage = Stage::Deriving(hash, Box::new(derivation));
             }
             Stage::Deriving(hash, derivation) => {
                 if let Some(verifier) = derivation.step() {
