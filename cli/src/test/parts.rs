@@ -194,6 +194,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "crowding",
+        shows: "guesses from the addresses of a whole network do not keep others waiting",
+        work: Work::Script("tests/crowding.py", &[]),
+        budget: Duration::from_secs(600),
+        when: When::Named,
+    },
+    Part {
         name: "cores",
         shows: "a machine of four cores serves as one of one core does, with a queue for each and with one for all",
         work: Work::Script("tests/cores.py", &[]),
