@@ -163,7 +163,7 @@ fn a_read_error_is_no_damage_and_the_next_read_may_succeed() {
     rig.disk.unreadable.clear();
     assert_eq!(rig.read(ada, &message), Ok(body(1, 500)));
     rig.disk.cut(Cut::Prefix(usize::MAX));
-    rig.disk.rot(page.sector().0);
+    rig.disk.rot_at(page.sector().0 + 1, 7);
     assert_eq!(rig.read(ada, &message), Err(Refusal::Damaged));
 }
 
