@@ -108,7 +108,7 @@ impl Store {
     }
 
     /// Cuts a shard's records into blocks and queues them; leaves them where they are when there is no space.
-    fn seal_shard(&mut self, number: ShardId, mut before: Vec<u8>) {
+    pub(crate) fn seal_shard(&mut self, number: ShardId, mut before: Vec<u8>) {
         self.carry_out_orders(number, &mut before);
         let Some(shard) = self.shards.get_mut(number.index()) else { return };
         let gathered = core::mem::take(&mut shard.gathered);
@@ -134,14 +134,14 @@ impl Store {
     }
 
     /// Whether the shard's journal goes on where an earlier life may have left something.
-    fn needs_fence(&self, number: ShardId) -> bool {
+    pub(crate) fn needs_fence(&self, number: ShardId) -> bool {
         let journal = self.shard(number).and_then(|shard| shard.journal.as_ref());
         journal.is_some_and(|journal| {
             !journal.fenced && !journal.fresh_segment && journal.place < self.segments.geometry.link_place()
         })
     }
 
-    fn write_blocks(&mut self, number: ShardId, fence: bool, blocks: u32, records: &[u8]) {
+    pub(crate) fn write_blocks(&mut self, number: ShardId, fence: bool, blocks: u32, records: &[u8]) {
         let journal = self.shard(number).and_then(|shard| shard.journal.as_ref());
         let group = (journal.map_or(1, |journal| journal.sequence), blocks + u32::from(fence));
         if fence {
@@ -289,7 +289,7 @@ impl Store {
             return self.fail(why);
         }
         if self.retry == Retry::UnderWay && !self.serves_again() {
-            return;
+            return self.tell_of_failure(WhyReadOnly::WriteFailed);
         }
         self.group.flight = Flight::Idle;
         self.apply_group();

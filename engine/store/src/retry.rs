@@ -18,6 +18,7 @@ use crate::layout::{SegmentIndex, ShardId};
 use crate::record;
 use crate::store::{Journal, Store};
 use crate::types::{State, WhyReadOnly};
+use alloc::vec::Vec;
 use sometimes::sometimes;
 
 /// Whether a store that is read-only tries the disk again.
@@ -87,17 +88,27 @@ impl Store {
         self.retry = Retry::UnderWay;
         self.go_back();
         self.disk_is_tried_again();
-        for number in ShardId::all() {
-            let Some(shard) = self.shards.get_mut(number.index()).filter(|shard| shard.mark.is_some()) else {
-                continue;
-            };
-            // A fence precedes it, or a link: see `write_blocks`.
-            record::put_life(&mut shard.gathered, self.random.number());
-            self.dirty |= 1 << number.0;
-        }
         self.gather_drops();
+        for number in ShardId::all() {
+            if self.shard(number).is_some_and(|shard| shard.mark.is_some()) {
+                self.fence(number);
+            }
+        }
         self.superblock_due = true;
         self.seal();
+    }
+
+    /// Writes what keeps the failed group from ever being the journal's next.
+    fn fence(&mut self, number: ShardId) {
+        if self.needs_fence(number) && !self.has_places(number, 2) {
+            // The disk is full: nothing follows the fence in its group.
+            return self.write_blocks(number, true, 0, &[]);
+        }
+        let Some(shard) = self.shards.get_mut(number.index()) else { return };
+        // A fence precedes it, or a link: see `write_blocks`.
+        record::put_life(&mut shard.gathered, self.random.number());
+        self.dirty |= 1 << number.0;
+        self.seal_shard(number, Vec::new());
     }
 
     /// Everything that was not durable when the disk failed is forgotten.

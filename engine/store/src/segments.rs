@@ -113,6 +113,12 @@ impl Segments {
         self.free().saturating_sub(self.reserve)
     }
 
+    /// Pages that are neither free nor known to live: none when nothing is under way.
+    #[cfg(test)]
+    pub(crate) fn pinned_pages(&self) -> u32 {
+        self.table.iter().map(|segment| segment.pinned).sum()
+    }
+
     pub(crate) fn count(&self, wanted: impl Fn(Owner) -> bool) -> u32 {
         self.table.iter().filter(|segment| wanted(segment.owner)).count() as u32
     }

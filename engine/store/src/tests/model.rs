@@ -467,6 +467,7 @@ impl World {
         self.rig.outcomes.clear();
         self.has_failed = false;
         assert!(self.rig.all_serve());
+        assert_eq!(self.rig.pinned_pages(), 0, "what was under way keeps its pages");
         self.check();
     }
 

@@ -5,7 +5,8 @@ use super::model::World;
 use super::rig::{MIB, NOW, Rig, body};
 use crate::NewAccount;
 use crate::layout::PAGE_SECTORS;
-use crate::types::{Outcome, Recipient, Refusal, State, WhyReadOnly};
+use crate::segments::{Owner, Reason as Want};
+use crate::types::{INBOX, Outcome, Recipient, Refusal, State, UidRange, WhyReadOnly};
 use alloc::vec::Vec;
 use machine::CoreId;
 
@@ -146,6 +147,33 @@ fn no_space_is_lent_before_the_disk_serves_again() {
     retry(&mut rig);
     assert!(rig.all_serve());
     assert_eq!(rig.store.segments.free(), before - 4, "it was asked for, and is lent now");
+}
+
+#[test]
+fn a_disk_without_a_free_segment_serves_again() {
+    let mut rig = Rig::new(MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], &body(1, 500)).unwrap();
+    let link_place = rig.store.segments.geometry.link_place();
+    let place = |rig: &Rig| rig.store.shards[ada.shard().index()].journal.as_ref().unwrap().place;
+    while place(&rig) != link_place - 1 {
+        let delivered = rig.deliver(&[ada], &body(1, 500));
+        assert!(delivered.is_ok());
+    }
+    while rig.store.segments.take(Owner::Elsewhere, Want::Journal).is_some() {}
+    rig.disk.fail_writes = true;
+    let (number, continuation) = rig.continuation();
+    let first = UidRange::one(rig.list(ada)[0].uid);
+    rig.store.remove(ada, INBOX, &[first], continuation).unwrap();
+    assert!(matches!(rig.outcome(number), Outcome::Refused(Refusal::ReadOnly)));
+    fail(&mut rig, (false, false));
+    let before = rig.list(ada).len();
+    retry(&mut rig);
+    assert!(rig.serving(), "{:?}", rig.store.state());
+    for _ in 0..3 {
+        rig = rig.cut(Cut::Dice);
+        assert_eq!(rig.list(ada).len(), before);
+    }
 }
 
 #[test]

@@ -220,6 +220,11 @@ impl Rig {
         core::iter::once(&self.store).chain(&self.guests).all(|store| store.state() == State::Serving)
     }
 
+    /// Pages that something under way has, on all cores.
+    pub(crate) fn pinned_pages(&self) -> u32 {
+        core::iter::once(&self.store).chain(&self.guests).map(|store| store.segments.pinned_pages()).sum()
+    }
+
     pub(crate) fn create(&mut self, address: &str) -> AccountId {
         let (number, continuation) = self.continuation();
         let new = NewAccount { address, aliases: &[], password_hash: "secret", verifier: "" };
