@@ -1,6 +1,8 @@
-//! A build script: tells a machine's program when it was committed, in seconds since 1970, as `BAREPOST_COMMITTED`.
+//! A build script: tells a machine's program when it was committed, in seconds since 1970, as
+//! `BAREPOST_COMMITTED`.
 //!
-//! The date is a lower bound of the time of day. `SOURCE_DATE_EPOCH` goes first, so that a build from an archive has one, too.
+//! The date is a lower bound of the time of day. `SOURCE_DATE_EPOCH` goes first, so that a build
+//! from an archive has one, too.
 
 use std::process::Command;
 

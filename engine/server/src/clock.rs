@@ -1,13 +1,15 @@
 //! The time of day that the server uses, and what the console is told of a clock that is wrong.
 //!
-//! A flat battery sets a clock back by years. The program was made before it ran: its date, and the time since the start, are a
-//! lower bound. Above it the machine's clock is used as it is. One that is behind the newest message is used, too, and announced:
-//! nothing is ordered by it, and the dates of messages say when this clock said they came.
+//! A flat battery sets a clock back by years. The program was made before it ran: its date, and the
+//! time since the start, are a lower bound. Above it the machine's clock is used as it is. One that
+//! is behind the newest message is used, too, and announced: nothing is ordered by it, and the
+//! dates of messages say when this clock said they came.
 
 use machine::{Instant, Machine, UnixTime};
 use tls::Day;
 
-/// So far behind the newest message a clock may be without a word: a message may have come from a core or a life with another clock.
+/// So far behind the newest message a clock may be without a word: a message may have come from a
+/// core or a life with another clock.
 const BEHIND_SECONDS_MAX: u64 = 24 * 3600;
 
 /// The time of day: the machine's, unless it is before the program was made.
@@ -16,7 +18,8 @@ pub(crate) fn time_of_day(machine: &mut impl Machine, now: Instant) -> UnixTime 
     machine.wall_clock().max(bound)
 }
 
-/// Says what is wrong with the clock of a machine that starts. `newest`: the date of the newest message on its disk.
+/// Says what is wrong with the clock of a machine that starts. `newest`: the date of the newest
+/// message on its disk.
 pub(crate) fn announce(machine: &mut impl Machine, used: UnixTime, newest: Option<UnixTime>) {
     let told = machine.wall_clock();
     if told < machine.program_date() {

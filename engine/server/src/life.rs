@@ -141,7 +141,8 @@ impl Engine {
         machine.print(format_args!("net: {text}"));
     }
 
-    /// Says once that the disk has failed, tries it again every minute, and says once that it works again.
+    /// Says once that the disk has failed, tries it again every minute, and says once that it works
+    /// again.
     fn look_after_disk(&mut self, machine: &mut impl Machine) {
         if self.core != CoreId::FIRST {
             return;

@@ -50,7 +50,8 @@ impl Checkpoint {
         self.shard
     }
 
-    /// The disk has failed: the journal begins where it began before, and another walk begins at the beginning.
+    /// The disk has failed: the journal begins where it began before, and another walk begins at
+    /// the beginning.
     pub(crate) fn give_up(self, journal: &mut Journal) {
         let Checkpoint { mut old, .. } = self;
         old.append(&mut journal.chain);

@@ -401,7 +401,8 @@ impl Store {
         self.refuse_deliveries();
     }
 
-    /// Forgets the group that was in flight when the disk failed; returns the segments that its superblock was to release.
+    /// Forgets the group that was in flight when the disk failed; returns the segments that its
+    /// superblock was to release.
     pub(crate) fn give_up_group(&mut self) -> Vec<SegmentIndex> {
         self.group.flight = Flight::Idle;
         self.group.pending.clear();
@@ -412,7 +413,8 @@ impl Store {
         core::mem::take(&mut self.group.released)
     }
 
-    /// The journals that a group of this store has begun and that no superblock calls started, if `theirs` has their bits.
+    /// The journals that a group of this store has begun and that no superblock calls started, if
+    /// `theirs` has their bits.
     pub(crate) fn take_started(&mut self, theirs: u64) -> u64 {
         let taken = self.group.started & theirs;
         self.group.started &= !theirs;

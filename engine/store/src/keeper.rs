@@ -115,7 +115,8 @@ impl Keeper {
         Keeper { answers: (1..cores).map(|_| VecDeque::new()).collect(), ..Keeper::default() }
     }
 
-    /// Flushes are let through again; the other cores hear of it after all that they were told before.
+    /// Flushes are let through again; the other cores hear of it after all that they were told
+    /// before.
     pub(crate) fn try_again(&mut self) {
         self.has_failed = false;
         self.answers.iter_mut().for_each(|answers| answers.push_back(Answer(Told::Retry)));
@@ -200,7 +201,8 @@ impl Store {
 
     fn write_superblock(&mut self) {
         let Role::Keeper(keeper) = &mut self.role else { return };
-        // A version that may have failed is replaced in its own slots, not in those of the durable one before it.
+        // A version that may have failed is replaced in its own slots, not in those of the durable
+        // one before it.
         self.superblock.sequence += if keeper.is_version_unsure { 2 } else { 1 };
         keeper.is_version_unsure = true;
         let slots = self.superblock.geometry.slots();
@@ -288,7 +290,8 @@ impl Store {
 
     /// Gives a guest as many segments as can be spared, and remembers whom it could give none.
     pub(crate) fn lend_segments(&mut self, core: CoreId, count: u32) {
-        // While the disk has failed, what is free here may be used by a group that the disk has and that has no fence yet.
+        // While the disk has failed, what is free here may be used by a group that the disk has and
+        // that has no fence yet.
         let spare = if self.state == State::Serving { self.segments.spare() } else { 0 };
         let granted: Vec<SegmentIndex> = (0..count.min(spare)).map_while(|_| self.segments.give_away()).collect();
         let left = spare - granted.len() as u32;

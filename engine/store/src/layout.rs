@@ -130,8 +130,9 @@ fn segment_pages_of(pages: u32) -> u32 {
     1 << wanted.ilog2()
 }
 
-/// The first pages of all segments that a store can have had on this disk, whatever its size was when it was formatted.
-/// A store that reaches beyond a page has segments no smaller than one that ends there, and their sizes are powers of two.
+/// The first pages of all segments that a store can have had on this disk, whatever its size was
+/// when it was formatted. A store that reaches beyond a page has segments no smaller than one that
+/// ends there, and their sizes are powers of two.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SegmentStarts {
     from_first: u32,

@@ -185,8 +185,10 @@ impl Replay {
         group_fits && header.sequence == self.journal.sequence && header.previous == self.journal.previous
     }
 
-    /// Goes on behind a block, and remembers where it would be behind its rival. Of a fence and what is none, the fence was written later: over a group that
-    /// failed. Of two fences either may be the right one, and more of its group follows a fence: so no group is applied that may be none.
+    /// Goes on behind a block, and remembers where it would be behind its rival. Of a fence and
+    /// what is none, the fence was written later: over a group that failed. Of two fences either
+    /// may be the right one, and more of its group follows a fence: so no group is applied that may
+    /// be none.
     fn accept_either(&mut self, block: (Header, u64, &[u8]), rival: Option<(Header, u64, &[u8])>) {
         let is_fence = |one: &(Header, u64, &[u8])| record::begin_life(one.2);
         let (block, rival) = match rival {

@@ -1,16 +1,21 @@
 //! Serving again after the disk has failed a write or a flush. Section 10 of `docs/format.md`.
 //!
-//! Whether the disk has what was in flight when it failed is unknown, and every caller that waited for it was refused. The index
-//! holds what was durable before. So the store goes back, in memory, to where each journal was durable, and begins a new life
-//! there: a fence in the place of the failed group's first block, as after a power cut that left that group incomplete. When the
-//! fences and a superblock are durable, the failed group can never count, whatever of it the disk has, and the store serves.
+//! Whether the disk has what was in flight when it failed is unknown, and every caller that waited
+//! for it was refused. The index holds what was durable before. So the store goes back, in memory,
+//! to where each journal was durable, and begins a new life there: a fence in the place of the
+//! failed group's first block, as after a power cut that left that group incomplete. When the
+//! fences and a superblock are durable, the failed group can never count, whatever of it the disk
+//! has, and the store serves.
 //!
-//! Among several cores each does this for its own shards, when the keeper says so; the flush is the keeper's.
+//! Among several cores each does this for its own shards, when the keeper says so; the flush is the
+//! keeper's.
 //!
 //! Invariants:
 //! - A retry begins when none of the store's writes and flushes is in flight.
-//! - Until its flush has completed nothing is gathered, allocated or lent, and the marks of all journals stay.
-//! - The newest superblock known to be durable is not written over: a version that may have failed is replaced in its own slots.
+//! - Until its flush has completed nothing is gathered, allocated or lent, and the marks of all
+//!   journals stay.
+//! - The newest superblock known to be durable is not written over: a version that may have failed
+//!   is replaced in its own slots.
 
 use crate::backing::DiskQueue;
 use crate::keeper::Role;
@@ -65,15 +70,16 @@ impl Journal {
 }
 
 impl Store {
-    /// Tries the disk again, after it has failed: the state is [`State::Serving`] once it takes writes and flushes. To be called on the
-    /// core that has the disk; the others follow.
+    /// Tries the disk again, after it has failed: the state is [`State::Serving`] once it takes
+    /// writes and flushes. To be called on the core that has the disk; the others follow.
     pub fn retry(&mut self) {
         self.want_retry();
         self.retry_if_settled();
     }
 
     pub(crate) fn want_retry(&mut self) {
-        // What was read before a flush that failed may not be on the disk: only opening it anew tells.
+        // What was read before a flush that failed may not be on the disk: only opening it anew
+        // tells.
         let may_retry = matches!(self.state, State::ReadOnly(WhyReadOnly::WriteFailed | WhyReadOnly::FlushFailed));
         if may_retry && self.retry == Retry::No {
             self.retry = Retry::Wanted;
@@ -148,7 +154,8 @@ impl Store {
         has_all
     }
 
-    /// Journals again that messages found torn are gone, where that was not durable when the disk failed.
+    /// Journals again that messages found torn are gone, where that was not durable when the disk
+    /// failed.
     fn gather_drops(&mut self) {
         for number in ShardId::all() {
             let Some(shard) = self.shards.get_mut(number.index()) else { continue };

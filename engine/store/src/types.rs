@@ -434,7 +434,7 @@ pub enum WhyReadOnly {
     WriteFailed,
     /// A flush failed.
     FlushFailed,
-    /// The flush failed that ends opening: what was read may not be on the disk, which only another start tells.
+    /// The flush at the end of opening failed: only another start tells what is durable.
     LastFlushFailed,
 }
 
@@ -490,16 +490,11 @@ impl fmt::Display for Reason {
 
 impl fmt::Display for WhyReadOnly {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WhyReadOnly::WriteFailed => {
-                write!(out, "the disk failed a write; no mail is accepted until it works again")
-            }
-            WhyReadOnly::FlushFailed => {
-                write!(out, "the disk failed a flush; no mail is accepted until it works again")
-            }
-            WhyReadOnly::LastFlushFailed => {
-                write!(out, "the disk failed a flush while it was opened; no mail is accepted until restart")
-            }
-        }
+        let (what, until) = match self {
+            WhyReadOnly::WriteFailed => ("write", "it works again"),
+            WhyReadOnly::FlushFailed => ("flush", "it works again"),
+            WhyReadOnly::LastFlushFailed => ("flush while it was opened", "restart"),
+        };
+        write!(out, "the disk failed a {what}; no mail is accepted until {until}")
     }
 }

@@ -177,7 +177,8 @@ impl Courier {
             .map_or(info.internal_date, |until| until.max(info.internal_date))
     }
 
-    /// How long that is ago, by the dates, but no longer than the machine can have run since: the clock may be wrong.
+    /// How long that is ago, by the dates, but no longer than the machine can have run since: the
+    /// clock may be wrong.
     fn age(&self, info: MessageInfo, hands: &Hands<'_>) -> Micros {
         let Common { queue, now, wall, .. } = &*hands.common;
         Micros(wall.0.saturating_sub(self.released(info).0)).min(queue.standings.age_max(self.place, *now))

@@ -62,8 +62,9 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// The age that the entry can have at most, whatever the dates say: the time that the machine has run with it. Before the start it
-    /// is unknown how much of the time that was, so that there is always a day left for it.
+    /// The age that the entry can have at most, whatever the dates say: the time that the machine
+    /// has run with it. Before the start it is unknown how much of the time that was, so that there
+    /// is always a day left for it.
     fn age_max(&self, now: Instant) -> Micros {
         match self.arrived {
             Some(arrived) => now.since(arrived),

@@ -1,12 +1,15 @@
-//! Whether a disk without superblocks was ever used: looked at before it is formatted. Section 3 of `docs/format.md`.
+//! Whether a disk without superblocks was ever used: looked at before it is formatted. Section 3 of
+//! `docs/format.md`.
 //!
-//! A store writes the first page of a segment before any other page of it, whether the segment is a journal's or holds bodies.
-//! So one page of each segment tells. The disk may have had another size when it was formatted, and then other segments:
-//! the pages looked at are the first ones of every segment of every size that a store has had which reached so far.
+//! A store writes the first page of a segment before any other page of it, whether the segment is a
+//! journal's or holds bodies. So one page of each segment tells. The disk may have had another size
+//! when it was formatted, and then other segments: the pages looked at are the first ones of every
+//! segment of every size that a store has had which reached so far.
 //!
 //! Invariants:
 //! - Only a disk on which all of these pages were read, and are zero, is blank.
-//! - At most 8192 pages are looked at for each doubling of a segment's size, and one for each 8 MiB beyond.
+//! - At most 8192 pages are looked at for each doubling of a segment's size, and one for each 8 MiB
+//!   beyond.
 
 use crate::block;
 use crate::chunk;

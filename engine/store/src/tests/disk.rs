@@ -72,7 +72,8 @@ struct Volatile {
     sector: u64,
     bytes: Box<[u8]>,
     completed: Option<u64>,
-    /// The device has said that it failed: until something durable stands in its place, a cut may bring it.
+    /// The device has said that it failed: until something durable stands in its place, a cut may
+    /// bring it.
     failed: Option<u64>,
 }
 
@@ -250,8 +251,8 @@ impl TestDisk {
         Ok(())
     }
 
-    /// What becomes of writes that failed, sector by sector: they are in the device's cache like others, or on the disk, or lost, or a
-    /// later cut brings them.
+    /// What becomes of writes that failed, sector by sector: they are in the device's cache like
+    /// others, or on the disk, or lost, or a later cut brings them.
     fn fail_by_dice(&mut self) {
         let (failed, left): (Vec<_>, Vec<_>) =
             self.volatile.drain(..).partition(|write| write.failed.is_some() && write.bytes.len() > SECTOR_BYTES);

@@ -449,7 +449,8 @@ impl World {
         (self.rig.disk.fail_flushes, self.rig.disk.fail_writes) = (false, false);
     }
 
-    /// The disk is tried again until it serves: from then on what was refused is not there, and does not come back.
+    /// The disk is tried again until it serves: from then on what was refused is not there, and
+    /// does not come back.
     pub(super) fn serve_again(&mut self) {
         while self.dice.chance(3) {
             self.rig.store.retry();

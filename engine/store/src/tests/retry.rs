@@ -1,4 +1,5 @@
-//! After a failed write or flush the store serves again when the disk does, and what failed is gone for good.
+//! After a failed write or flush the store serves again when the disk does, and what failed is gone
+//! for good.
 
 use super::disk::{Cut, Fate, TestDisk};
 use super::model::World;
@@ -61,7 +62,8 @@ fn a_failed_group_that_reached_the_disk_never_counts() {
         fail(&mut rig, (false, false));
         retry(&mut rig);
         assert!(rig.serving());
-        // Nothing was written since: only the fence keeps the failed group from being the journal's next.
+        // Nothing was written since: only the fence keeps the failed group from being the journal's
+        // next.
         for _ in 0..3 {
             rig = rig.cut(Cut::Dice);
             assert_eq!(rig.list(ada).len(), 1, "seed {seed}");
@@ -132,7 +134,8 @@ fn the_durable_superblock_is_not_written_over() {
     }
 }
 
-/// A core that serves again before the first one does is lent no space that a group without a fence may use.
+/// A core that serves again before the first one does is lent no space that a group without a fence
+/// may use.
 #[test]
 fn no_space_is_lent_before_the_disk_serves_again() {
     let mut rig = Rig::of_cores(TestDisk::new(64 * MIB, 7), 2);

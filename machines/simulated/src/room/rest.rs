@@ -78,7 +78,8 @@ impl Room {
         sometimes::end();
         for number in 0..self.stations.len() {
             self.stations[number].heal();
-            // A disk that has failed is tried again every minute. Where that does not help, and now and then, the machine restarts.
+            // A disk that has failed is tried again every minute. Where that does not help, and now
+            // and then, the machine restarts.
             let station = &self.stations[number];
             let restarts = station.ended().is_some() || station.disk_has_failed && !station.awaits_disk();
             if restarts || station.disk_has_failed && self.dice.one_in(2) {

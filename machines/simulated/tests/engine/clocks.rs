@@ -83,7 +83,8 @@ fn a_clock_that_jumps_ahead_gives_up_no_message_in_the_queue() {
     world.pass(&mut room, 2 * DAY_SECONDS);
     assert_eq!(failed(&mut world, &mut room), 1, "it was tried for five days");
 
-    // What comes after the jump has its time, and so has what is found at a start whose clock is ahead.
+    // What comes after the jump has its time, and so has what is found at a start whose clock is
+    // ahead.
     world.submit(&mut room, &["bob@far.test"], LETTER_AWAY);
     world.pass(&mut room, 3600);
     let (mut room, mut world) = world.power_cut(room, 720);
