@@ -14,9 +14,10 @@ use crate::session::Session;
 /// The smallest memory that one core runs in, in bytes.
 const MEMORY_BYTES_MIN: u64 = 96 << 20;
 /// What each further core needs at least.
-const MEMORY_BYTES_MORE: u64 = 48 << 20;
-/// Of that, what a core takes whatever the memory: the hasher's, and tables of one size.
-const FIXED_BYTES: u64 = 39 << 20;
+const MEMORY_BYTES_MORE: u64 = 46 << 20;
+/// Of that, what a core takes whatever the memory: the hasher's, tables of one size, the card's buffers, and what is lost
+/// in rounding sizes up.
+const FIXED_BYTES: u64 = 42 << 20;
 
 /// Bytes that each connection may make the server keep, however short memory is: see [`budget`].
 pub(crate) const KEPT_BYTES_LEAST: u32 = 2048;
