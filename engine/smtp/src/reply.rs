@@ -73,6 +73,7 @@ pub(crate) const CHUNKS_BEGAN: Reply = b"503 5.5.1 BDAT was sent already\r\n";
 pub(crate) const NO_RECIPIENT: Reply = b"554 5.5.1 No valid recipients\r\n";
 pub(crate) const TOO_SOON: Reply = b"554 5.5.0 Sent more before the reply that has to be waited for\r\n";
 pub(crate) const BARE_LINE_END_IN_MESSAGE: Reply = b"554 5.6.0 Message has a bare CR or LF; only CRLF ends a line\r\n";
+pub(crate) const NUL_IN_MESSAGE: Reply = b"554 5.6.0 Message has a NUL byte\r\n";
 pub(crate) const BARE_LINE_END_IN_COMMAND: Reply = b"521 5.5.2 Command has a bare CR or LF; only CRLF ends a line\r\n";
 pub(crate) const RECIPIENT_NEEDS_SMTPUTF8: Reply = b"553 5.6.7 Non-ASCII address needs SMTPUTF8\r\n";
 pub(crate) const TOO_MANY_RECIPIENTS: Reply = b"452 4.5.3 Too many recipients\r\n";

@@ -143,6 +143,7 @@ pub(super) fn check(bytes: &[u8], world: &World, message_bytes_max: u64) {
     assert!(reading.replies.is_empty(), "one reply for each command, and {} more", reading.replies.len());
     assert!(world.stored == reading.stored, "what is stored is what was sent, without its stuffing");
     assert!(!world.stored.iter().any(|message| has_bare_line_end(message)), "no message can be read as two");
+    assert!(!world.stored.iter().any(|message| message.contains(&0)), "nor where NUL is dropped");
 }
 
 impl Reading<'_> {

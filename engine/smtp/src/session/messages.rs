@@ -78,6 +78,7 @@ impl Session {
             }
             Run::BareLineEnd(count, position) => {
                 // Of two reasons the one that comes first in the message, wherever it is cut.
+                self.refuse_if_nul(incoming, bytes.get(..count).unwrap_or(bytes), actions);
                 self.refuse_if_too_big(incoming, count, actions);
                 self.refuse(incoming, reply::BARE_LINE_END_IN_MESSAGE, actions);
                 incoming.bytes = incoming.bytes.saturating_add(count as u64);
@@ -96,6 +97,7 @@ impl Session {
         position: Position,
         actions: &mut impl Actions,
     ) -> usize {
+        self.refuse_if_nul(incoming, content, actions);
         self.refuse_if_too_big(incoming, content.len(), actions);
         let mut count = content.len();
         if incoming.fate == Fate::Kept {
@@ -168,6 +170,15 @@ impl Session {
             Stopping::No => {}
             Stopping::AfterMessage => self.end(reply::STOPPING, actions),
             Stopping::PasswordChanged => self.end(reply::PASSWORD_CHANGED, actions),
+        }
+    }
+
+    /// Refuses a message with a NUL (RFC 5321 section 2.3.8 has none). A server that drops NUL on the way could
+    /// find an end of data where this one found none.
+    fn refuse_if_nul(&mut self, incoming: &mut Incoming, content: &[u8], actions: &mut impl Actions) {
+        if let Some(at) = memchr::memchr(0, content) {
+            self.refuse_if_too_big(incoming, at, actions);
+            self.refuse(incoming, reply::NUL_IN_MESSAGE, actions);
         }
     }
 

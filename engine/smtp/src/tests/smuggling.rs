@@ -1,5 +1,6 @@
 //! Line ends that are none: no message can be read as two, and no command hides behind another.
 
+use std::format;
 use std::vec::Vec;
 
 use proptest::prelude::*;
@@ -68,6 +69,37 @@ fn what_is_said_of_a_message_that_is_wrong_twice_does_not_depend_on_cuts() {
             assert_eq!(talk.replies(), std::format!("{expected}250 2.0.0 OK\r\n"), "{length} cut at {cut}");
         }
     }
+}
+
+#[test]
+fn a_nul_anywhere_costs_the_message() {
+    const NUL: &str = "554 5.6.0 Message has a NUL byte\r\n";
+    let long = "x".repeat(100);
+    for (message, expected) in [
+        ("\0", NUL),
+        ("a\r\n\0.\r\nMAIL FROM:<a@b>\r\n", NUL),
+        ("a\r\n.\0\r\n", NUL),
+        (&format!("{long}\r\n{long}\0{long}"), NUL),
+        ("\0\n", NUL),
+        ("\n\0", REFUSED),
+        ("\r\0", REFUSED),
+        (&format!("\0{}", long.repeat(11)), NUL),
+        (&format!("{}\0", long.repeat(11)), "552 5.3.4 Message too big\r\n"),
+    ] {
+        let sent = format!("{message}\r\n.\r\nNOOP\r\n");
+        for cut in 0..=sent.len() {
+            let mut talk = Conversation::addressed();
+            talk.says("DATA\r\n");
+            talk.replies();
+            talk.says(&sent[..cut]);
+            talk.says(&sent[cut..]);
+            assert_eq!(talk.replies(), format!("{expected}250 2.0.0 OK\r\n"), "{message:?} cut at {cut}");
+            assert!(talk.world.messages.is_empty() && talk.world.is_settled());
+        }
+    }
+    let mut talk = Conversation::addressed();
+    talk.says("BDAT 3\r\na\0b");
+    assert_eq!(talk.replies(), NUL);
 }
 
 #[test]
