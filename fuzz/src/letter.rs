@@ -3,7 +3,7 @@
 use arbitrary::{Arbitrary, Unstructured};
 use machine::UnixTime;
 use message::compose::{Composer, File, Files, Letter};
-use message::header::{Address, Header, Mailbox};
+use message::header::{Address, Field, Header, Mailbox};
 use message::structure::{DEPTH_MAX, PARTS_MAX, Part, Reader, Structure};
 use message::{BodyDecoder, SUMMARY_BYTES, Summary, TextDecoder, summarize};
 
@@ -30,6 +30,7 @@ pub fn run(data: &[u8]) {
     Header::new(&message).fields().for_each(|field| {
         assert!(is_line(&field.text()) && is_line(field.parameters().value()));
         let _ = (field.date(), field.identifiers().count());
+        check_unambiguous(&field);
         for address in field.addresses() {
             let mailboxes = match address {
                 Address::Mailbox(mailbox) => vec![mailbox],
@@ -38,6 +39,16 @@ pub fn run(data: &[u8]) {
             assert!(mailboxes.iter().all(|mailbox| is_line(&mailbox.name) && is_line(&mailbox.address)));
         }
     });
+}
+
+/// What all readers read alike is what is shown.
+fn check_unambiguous(field: &Field<'_>) {
+    let mailboxes = field.addresses().into_iter().flat_map(|entry| match entry {
+        Address::Mailbox(mailbox) => vec![mailbox],
+        Address::Group { mailboxes, .. } => mailboxes,
+    });
+    let shown: Vec<String> = mailboxes.map(|mailbox| mailbox.address).filter(|address| !address.is_empty()).collect();
+    assert!(field.unambiguous_addresses().is_none_or(|read| read == shown));
 }
 
 fn is_line(text: &str) -> bool {

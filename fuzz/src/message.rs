@@ -125,7 +125,7 @@ fn hops(message: &[u8], cuts: [u8; 4]) {
 /// What another server's message becomes that comes in pieces of these sizes, while no more than a piece's size is taken at a time; and its hops.
 fn revised(message: &[u8], cuts: &[u8]) -> (Vec<u8>, u16) {
     let now = date_time(UnixTime::from_seconds(0));
-    let own = Reviser { hostname: "mail.test", identifier: b"x", now: &now };
+    let own = Reviser { hostname: "mail.test", identifier: b"x", author: "", now: &now };
     let mut revision = Revision::new(Origin::Relayed);
     let mut out = Vec::new();
     let mut room = usize::MAX;

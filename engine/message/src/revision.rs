@@ -2,7 +2,10 @@
 //!
 //! - `Authentication-Results:` fields that claim to be this server's own are left out, whoever sends them: only it may say what it has found (RFC 8601
 //!   section 5).
-//! - Of a message that somebody submits (RFC 6409 section 8) `Bcc:` is left out, which names those whom nobody else should see, and `Date:` and
+//! - `Return-Path:` fields are left out: the server that delivers a message writes it (RFC 5321 section 4.4).
+//! - From hosts outside of our networks, fields that only this server writes are left out: `X-Barepost-*`, and what a reader could take for its own
+//!   `Authentication-Results:`, with a dot behind the name or in an encoding.
+//! - Of a message that an account submits (RFC 6409 section 8) `Bcc:` is left out, and a line of a mailbox file above the header (`From ada@…`). `From:`, `Date:` and
 //!   `Message-ID:` are added where they are missing. Where a text begins without the empty line that should come before it, the line is added.
 //! - `Received:` fields are counted: many of them mean that a message runs in circles (RFC 5321 section 6.3). So are all fields, whatever becomes of them.
 //!
@@ -18,14 +21,18 @@ use crate::writer::Writer;
 
 /// Bytes of a line that are held back at most.
 const HELD_BYTES_MAX: usize = 256;
-/// Bytes that are added at most: the date, an identifier at a host's name, an empty line.
-const ADDED_BYTES_MAX: usize = 384;
+/// Bytes that are added at most: an address, the date, an identifier at a host's name, an empty line.
+const ADDED_BYTES_MAX: usize = 384 + "From: \r\n".len() + AUTHOR_BYTES_MAX;
+/// The longest address that a `From` field is added for (RFC 5321 section 4.5.3.1).
+const AUTHOR_BYTES_MAX: usize = 320;
 const PLACE_BYTES: usize = HELD_BYTES_MAX + ADDED_BYTES_MAX;
 
 /// Where a message comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// Another server.
+    /// A host outside of our networks.
+    Stranger,
+    /// A host of our networks.
     Relayed,
     /// The program of somebody who has said who he is.
     Submitted,
@@ -38,6 +45,8 @@ pub struct Reviser<'a> {
     pub hostname: &'a str,
     /// Its name for the message, an atom of at most 32 bytes.
     pub identifier: &'a [u8],
+    /// The address of the account that submits it: at most 320 bytes are used.
+    pub author: &'a str,
     /// The present, as [`crate::date_time`] writes it.
     pub now: &'a [u8; DATE_TIME_BYTES],
 }
@@ -63,6 +72,7 @@ struct Known {
     /// Within a line that is a field, and counts, once it has a colon.
     awaits_colon: bool,
     hops: u16,
+    has_author: bool,
     has_date: bool,
     has_identifier: bool,
 }
@@ -91,6 +101,7 @@ enum Line {
     /// It goes on with the field before it.
     Folded,
     Received,
+    Author,
     Date,
     Identifier,
     OtherField,
@@ -109,6 +120,7 @@ impl Known {
         self.fields = self.fields.saturating_add(u16::from(is_field));
         self.awaits_colon = line == Line::OtherField;
         self.hops = self.hops.saturating_add(u16::from(line == Line::Received));
+        self.has_author |= line == Line::Author;
         self.has_date |= line == Line::Date;
         self.has_identifier |= line == Line::Identifier;
     }
@@ -132,6 +144,7 @@ impl Revision {
                 fields: 0,
                 awaits_colon: false,
                 hops: 0,
+                has_author: false,
                 has_date: false,
                 has_identifier: false,
             },
@@ -267,7 +280,9 @@ impl Revision {
                 At::LineStart(before) => {
                     match self.line(rest, own) {
                         Line::Folded if before == Fate::Kept => {}
-                        line @ (Line::Received | Line::Date | Line::Identifier | Line::OtherField) => known.note(line),
+                        line @ (Line::Received | Line::Author | Line::Date | Line::Identifier | Line::OtherField) => {
+                            known.note(line)
+                        }
                         Line::Empty if !self.lacks_anything(known) => {
                             known.at = At::Body;
                             continue;
@@ -343,7 +358,7 @@ impl Revision {
     }
 
     fn lacks_anything(&self, known: Known) -> bool {
-        self.origin == Origin::Submitted && !(known.has_date && known.has_identifier)
+        self.origin == Origin::Submitted && !(known.has_author && known.has_date && known.has_identifier)
     }
 
     /// The header is over: what it lacks goes out, with an end of line before it and an empty line behind it where there is none, and then what is held.
@@ -352,6 +367,11 @@ impl Revision {
         let mut place = [0; PLACE_BYTES];
         let mut out = Writer::new(&mut place);
         out.put(line_end);
+        if is_submitted && !self.known.has_author && own.author.len() <= AUTHOR_BYTES_MAX {
+            out.put(b"From: ");
+            out.put(own.author.as_bytes());
+            out.put(b"\r\n");
+        }
         if is_submitted && !self.known.has_date {
             out.put(b"Date: ");
             out.put(own.now);
@@ -386,6 +406,7 @@ impl Revision {
             },
             // Nearly all lines.
             (first, Origin::Relayed) if !matches!(first, b'A' | b'a' | b'R' | b'r') => Line::OtherField,
+            (first, Origin::Stranger) if !matches!(first, b'A' | b'a' | b'R' | b'r' | b'X' | b'x') => Line::OtherField,
             _ => self.field(bytes, own),
         }
     }
@@ -394,13 +415,22 @@ impl Revision {
         // However much of it is there, no more counts than can be held.
         let bytes = bytes.get(..HELD_BYTES_MAX).unwrap_or(bytes);
         let is_enough = bytes.len() == HELD_BYTES_MAX;
-        let in_doubt = if is_enough { self.text() } else { Line::Unknown };
         let name_end = bytes.iter().position(|byte| !is_of_name(*byte));
-        let Some((name, rest)) = name_end.and_then(|end| bytes.split_at_checked(end)) else { return in_doubt };
+        let (name, rest) = bytes.split_at_checked(name_end.unwrap_or(bytes.len())).unwrap_or_default();
+        let in_doubt = match is_enough {
+            false => Line::Unknown,
+            // A reader may take it for the field that it begins like.
+            true if self.may_be_taken_for_ours(name) || name.eq_ignore_ascii_case(RESULTS) => Line::Unwanted,
+            true => self.text(),
+        };
+        if name_end.is_none() {
+            return in_doubt;
+        }
         // Old mail may put white space before the colon (RFC 5322 section 4.5).
         match rest.iter().position(|byte| !matches!(byte, b' ' | b'\t')).and_then(|at| rest.get(at..)) {
             None => in_doubt,
             Some([b':', value @ ..]) if !name.is_empty() => self.named(name, value, is_enough, own),
+            Some(_) if self.is_envelope_line(name, rest) || self.may_be_taken_for_ours(name) => Line::Unwanted,
             Some(_) => self.text(),
         }
     }
@@ -410,14 +440,18 @@ impl Revision {
         let is_submitted = self.origin == Origin::Submitted;
         if is("Received") {
             Line::Received
-        } else if is("Authentication-Results") {
-            match server_of(value).map(|server| server.eq_ignore_ascii_case(own.hostname.as_bytes())) {
+        } else if name.eq_ignore_ascii_case(RESULTS) {
+            match server_of(value).map(|server| self.is_own_name(server, own)) {
                 Some(false) => Line::OtherField,
                 None if !is_enough => Line::Unknown,
                 Some(true) | None => Line::Unwanted,
             }
+        } else if is("Return-Path") || self.is_ours(name) {
+            Line::Unwanted
         } else if is_submitted && (is("Bcc") || is("Resent-Bcc")) {
             Line::Unwanted
+        } else if is_submitted && is("From") {
+            Line::Author
         } else if is_submitted && is("Date") {
             Line::Date
         } else if is_submitted && is("Message-ID") {
@@ -427,14 +461,48 @@ impl Revision {
         }
     }
 
+    /// Whether only this server writes fields of that name, and this one is another's.
+    fn is_ours(&self, name: &[u8]) -> bool {
+        let start = name.get(..OWN_FIELDS.len()).unwrap_or_default();
+        self.origin == Origin::Stranger && start.eq_ignore_ascii_case(OWN_FIELDS)
+    }
+
+    /// Whether a line that begins so, and is no field, is one of ours for some reader.
+    fn may_be_taken_for_ours(&self, name: &[u8]) -> bool {
+        let is_result = name.eq_ignore_ascii_case(RESULTS) || name.eq_ignore_ascii_case(b"Return-Path");
+        self.is_ours(name) || self.origin == Origin::Stranger && is_result
+    }
+
+    /// Whether a server that calls itself so in `Authentication-Results:` is, or could be taken for, this one.
+    fn is_own_name(&self, server: &[u8], own: &Reviser<'_>) -> bool {
+        let is_plain = server.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte));
+        let undotted = server.iter().rposition(|byte| *byte != b'.').map_or(0, |last| last + 1);
+        let server = match self.origin {
+            Origin::Stranger if !is_plain => return true,
+            Origin::Stranger => server.get(..undotted).unwrap_or_default(),
+            Origin::Relayed | Origin::Submitted => server,
+        };
+        server.eq_ignore_ascii_case(own.hostname.as_bytes())
+    }
+
+    /// Whether this is a line that mailbox files have above each message: `From ada@example.org Fri Feb 13 23:31:30 2009`.
+    fn is_envelope_line(&self, name: &[u8], rest: &[u8]) -> bool {
+        let is_first = self.origin == Origin::Submitted && self.known.fields == 0;
+        is_first && matches!(name, b"From" | b">From") && rest.starts_with(b" ")
+    }
+
     /// What is no field: other servers' headers are left as they are.
     fn text(&self) -> Line {
         match self.origin {
-            Origin::Relayed => Line::OtherField,
+            Origin::Relayed | Origin::Stranger => Line::OtherField,
             Origin::Submitted => Line::Text,
         }
     }
 }
+
+const RESULTS: &[u8] = b"Authentication-Results";
+/// Fields that begin so are written by this server alone.
+const OWN_FIELDS: &[u8] = b"X-Barepost-";
 
 /// RFC 5322 section 3.6.8.
 fn is_of_name(byte: u8) -> bool {

@@ -23,7 +23,7 @@ use machine::UnixTime;
 use store::{Head, Refusal};
 use tasks::FrameId;
 
-use crate::author::{self, Author};
+use crate::author::{Author, Authors};
 use crate::directory::Directory;
 
 /// Bytes of headers that are kept of all letters of a core.
@@ -122,17 +122,22 @@ impl Signing {
         if signer.kept > KEPT_BYTES_MAX { Err(Refusal::Busy) } else { Ok(()) }
     }
 
-    /// There is no more of the letter. Returns whom it names as its authors.
-    pub(crate) fn ended(&mut self, directory: &Directory) -> Vec<String> {
-        let Stage::Arriving(reading) = core::mem::replace(&mut self.stage, Stage::Over) else { return Vec::new() };
+    /// There is no more of the message. Returns in whose name it is, if that can be told.
+    pub(crate) fn ended(&mut self, directory: &Directory) -> Option<Authors> {
+        let Stage::Arriving(reading) = core::mem::replace(&mut self.stage, Stage::Over) else { return None };
         let message = reading.ended();
-        let authors = author::authors(message.header());
+        let authors = Authors::of(message.header(), message.is_cut());
         if let Author::Of(domain) = Author::of(message.header(), message.is_cut())
             && directory.has_domain(&domain)
         {
             self.stage = Stage::Arrived(Box::new(message), domain, 0);
         }
         authors
+    }
+
+    /// It goes without a signature: it is in another's name than that of the account that sends it.
+    pub(crate) fn leave_unsigned(&mut self) {
+        self.stage = Stage::Over;
     }
 
     /// Whether there is something to compute.

@@ -484,7 +484,13 @@ impl smtp::Actions for Hands<'_> {
 
     fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {
         let account = self.account();
-        let origin = if account.is_some() { Origin::Submitted } else { Origin::Relayed };
+        let origin = match account {
+            Some(_) => Origin::Submitted,
+            None if self.common.is_near(self.caller.address) => Origin::Relayed,
+            None => Origin::Stranger,
+        };
+        let submitter = account.and_then(|account| self.common.store.account(account));
+        let author = submitter.map_or_else(String::new, |submitter| submitter.address.into());
         let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
         transaction.permission.check()?;
         let (letter, head) = transaction.begin(account, self.common)?;
@@ -495,7 +501,8 @@ impl smtp::Actions for Hands<'_> {
         let revision = Revision::new(origin);
         let signing = (origin == Origin::Submitted).then(|| self.common.signer.begin());
         let ending = Ending::NotYet;
-        transaction.message = Some(Incoming { letter, head, identifier, revision, proof, inquiry, signing, ending });
+        let message = Incoming { letter, head, identifier, author, revision, proof, inquiry, signing, ending };
+        transaction.message = Some(message);
         self.trace(envelope, letter, identifier).inspect_err(|_| self.message_abort())
     }
 

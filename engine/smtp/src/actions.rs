@@ -289,8 +289,10 @@ pub enum MessageRefusal {
     TooManyToday,
     /// It would be for more people to whom nothing was sent before than today may be written to: 451 4.7.0.
     TooManyNewToday,
-    /// An author whom it names is not who the client has said that it is: 550 5.7.1.
+    /// An address in its `From` field is not one of the account's: 550 5.7.1.
     NotTheirs,
+    /// It does not have one `From` field whose addresses all readers read alike: 550 5.6.0.
+    NoAuthor,
     /// A limit was reached before it was known whether it is its author's: 451 4.7.0.
     Unchecked,
     /// Nobody proves that it is of the domain of its author, which wants such refused: 550 5.7.26 (RFC 7372).

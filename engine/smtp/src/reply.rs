@@ -177,6 +177,7 @@ pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
             b"451 4.7.0 So many new recipients a day and no more: try again tomorrow, or with fewer\r\n"
         }
         MessageRefusal::NotTheirs => b"550 5.7.1 From has an address that is not one of who has logged in\r\n",
+        MessageRefusal::NoAuthor => b"550 5.6.0 The message needs one From field, with addresses that can be read\r\n",
         MessageRefusal::Unchecked => b"451 4.7.0 Too busy to check the message, try again later\r\n",
         MessageRefusal::Unproved => {
             b"550 5.7.26 Not proved to be of the domain in From, which wants such mail refused (DMARC)\r\n"

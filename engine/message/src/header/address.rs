@@ -206,7 +206,7 @@ impl Entry {
 }
 
 /// Adds a word of an address as it is written there.
-fn push_written(spec: &mut Vec<u8>, token: Token<'_>) {
+pub(super) fn push_written(spec: &mut Vec<u8>, token: Token<'_>) {
     match token {
         Token::Atom(text) | Token::Literal(text) => push_word(spec, text, false),
         Token::Quoted(text) => push_word(spec, &unescaped(text), true),

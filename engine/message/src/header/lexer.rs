@@ -29,11 +29,17 @@ pub(super) enum Token<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Tokens<'a> {
     rest: &'a [u8],
+    is_cut: bool,
 }
 
 impl<'a> Tokens<'a> {
     pub(super) fn new(value: &'a [u8]) -> Tokens<'a> {
-        Tokens { rest: value }
+        Tokens { rest: value, is_cut: false }
+    }
+
+    /// Whether a word was opened that nothing closes.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// The next word, and whether white space stands before it.
@@ -51,7 +57,9 @@ impl<'a> Tokens<'a> {
             [b'"', rest @ ..] => Token::Quoted(self.take_until(rest, quoted_length(rest), 1)),
             [b'(', rest @ ..] => Token::Comment(self.take_until(rest, comment_length(rest), 1)),
             whole @ [b'[', rest @ ..] => {
-                let length = memchr::memchr(b']', rest).map_or(whole.len(), |end| end + 2);
+                let end = memchr::memchr(b']', rest);
+                self.is_cut |= end.is_none();
+                let length = end.map_or(whole.len(), |end| end + 2);
                 Token::Literal(self.take_until(whole, length, 0))
             }
             [byte, rest @ ..] if is_special(*byte) => {
@@ -72,6 +80,7 @@ impl<'a> Tokens<'a> {
     /// The first `length` bytes of `from`, and then `closing` bytes more that belong to nobody.
     fn take_until(&mut self, from: &'a [u8], length: usize, closing: usize) -> &'a [u8] {
         let (taken, rest) = from.split_at_checked(length).unwrap_or((from, &[]));
+        self.is_cut |= rest.len() < closing;
         self.rest = rest.get(closing..).unwrap_or_default();
         taken
     }

@@ -15,6 +15,7 @@ mod encoded_word;
 mod identifier;
 mod lexer;
 mod parameters;
+mod unambiguous;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -86,6 +87,11 @@ impl<'a> Field<'a> {
     /// Its addresses: for `From`, `To` and their like. The first [`ADDRESSES_MAX`] mailboxes are read.
     pub fn addresses(&self) -> Vec<Address> {
         address::read(self.value, ADDRESSES_MAX)
+    }
+
+    /// The addresses that stand in it, without names. `None`: other readers may read others in it.
+    pub fn unambiguous_addresses(&self) -> Option<Vec<String>> {
+        unambiguous::read(self.value)
     }
 
     /// The same of so many mailboxes and groups at most.

@@ -144,6 +144,74 @@ fn no_field_has_more_addresses_or_parameters_than_the_limit() {
     assert!(parameters.text(&format!("p{PARAMETERS_MAX}")).is_none());
 }
 
+/// What all readers read alike is what is shown.
+fn check_unambiguous(field: &Field<'_>) {
+    let mailboxes = field.addresses().into_iter().flat_map(|entry| match entry {
+        Address::Mailbox(mailbox) => std::vec![mailbox],
+        Address::Group { mailboxes, .. } => mailboxes,
+    });
+    let shown: Vec<String> = mailboxes.map(|mailbox| mailbox.address).filter(|address| !address.is_empty()).collect();
+    if let Some(read) = field.unambiguous_addresses() {
+        assert_eq!(read, shown, "{:?}", String::from_utf8_lossy(field.value));
+    }
+}
+
+#[test]
+fn a_list_of_addresses_with_two_readings_is_not_read() {
+    for (value, expected) in [
+        ("ada@a.test", Some(&["ada@a.test"][..])),
+        (" Ada Lovelace <ada@a.test>", Some(&["ada@a.test"])),
+        ("\"Lovelace, Ada (a@b)\" <ada@a.test>", Some(&["ada@a.test"])),
+        ("Ada <ada@a.test> (of a@b), bob@b.test", Some(&["ada@a.test", "bob@b.test"])),
+        ("J. Doe [x] <ada@a.test>", Some(&["ada@a.test"])),
+        ("ada@a.test <Ada@A.test>", Some(&["Ada@A.test"])),
+        ("Lovelace, Ada <ada@a.test>", Some(&["ada@a.test"])),
+        ("=?utf-8?Q?Ada,_of_(A)?= <ada@a.test>", Some(&["ada@a.test"])),
+        ("Board: ada@a.test, Bob <bob@b.test>;", Some(&["ada@a.test", "bob@b.test"])),
+        ("<@x.test,@y.test:ada@a.test>", None),
+        ("<@x.test:ada@a.test>", Some(&["ada@a.test"])),
+        ("\"a b\"@a.test", Some(&["\"a b\"@a.test"])),
+        ("ada @ a.test", Some(&["ada@a.test"])),
+        ("ada@[192.0.2.1]", Some(&["ada@[192.0.2.1]"])),
+        ("", Some(&[])),
+        ("ada", Some(&[])),
+        ("undisclosed:;", Some(&[])),
+        // Two addresses in one mailbox.
+        ("<ada@a.test> <bob@b.test>", None),
+        ("bob@b.test <ada@a.test>", None),
+        ("<ada@a.test> bob@b.test", None),
+        ("ada@a.test bob@b.test", None),
+        ("<<ada@a.test>>", None),
+        ("ada@a.test@b.test", None),
+        ("=?utf-8?Q?bob@b.test?= <ada@a.test>", None),
+        // What is never closed.
+        ("\"Bob\\\" <ada@a.test>", None),
+        ("Ada <ada@a.test", None),
+        ("(Ada ada@a.test", None),
+        ("Ada [x <ada@a.test>", None),
+        ("Board: ada@a.test", None),
+        // What closes nothing.
+        ("ada@a.test>", None),
+        ("ada@a.test;", None),
+        ("Board: Board: ada@a.test;", None),
+        ("ada@a.test:;", None),
+        // What is no address for some readers.
+        ("Ada ada@a.test", None),
+        ("<ada>", None),
+        ("<>", None),
+        ("<a da@a.test>", None),
+        ("<ada@a.te st>", None),
+        ("<=?utf-8?Q?bob=40b.test?=>", None),
+        ("=?utf-8?Q?bob?=@a.test", None),
+        ("a@b.test, <ada@a.test", None),
+    ] {
+        let read = field(value.as_bytes()).unambiguous_addresses();
+        let expected = expected.map(|all| all.iter().map(|one| one.to_string()).collect::<Vec<_>>());
+        assert_eq!(read, expected, "{value}");
+        check_unambiguous(&field(value.as_bytes()));
+    }
+}
+
 /// What holds of every field, whatever it is read as.
 fn check_any(value: &[u8]) {
     let field = field(value);
@@ -151,6 +219,7 @@ fn check_any(value: &[u8]) {
     let text = field.text();
     assert!(is_line(&text), "{text:?}");
     assert!(text.len() <= value.len() * 3 + 3);
+    check_unambiguous(&field);
     for entry in field.addresses() {
         let (name, mailboxes) = match entry {
             Address::Mailbox(mailbox) => (String::new(), std::vec![mailbox]),

@@ -10,13 +10,14 @@ use proptest::prelude::*;
 
 use crate::*;
 
+const AUTHOR: &str = "From: ada@mail.test\r\n";
 const DATE: &str = "Date: Fri, 13 Feb 2009 23:31:30 +0000\r\n";
 const IDENTIFIER: &str = "Message-ID: <2345@mail.test>\r\n";
 
 /// What comes out of a message that comes in pieces that end at `cuts`, while so many bytes are taken at a time; its hops and its fields.
 fn revised_in_pieces(message: &[u8], origin: Origin, cuts: &[usize], takes: &[usize]) -> (String, u16, u16) {
     let now = date_time(UnixTime::from_seconds(1_234_567_890));
-    let own = Reviser { hostname: "mail.test", identifier: b"2345", now: &now };
+    let own = Reviser { hostname: "mail.test", identifier: b"2345", author: "ada@mail.test", now: &now };
     let mut revision = Revision::new(origin);
     let mut out = Vec::new();
     let mut takes = takes.iter().copied().cycle();
@@ -89,37 +90,93 @@ fn all_fields_of_a_header_are_counted_and_lines_that_go_on_are_not() {
 }
 
 #[test]
-fn a_submitted_message_gets_the_date_and_the_name_that_it_lacks() {
+fn a_submitted_message_gets_the_fields_that_it_lacks() {
     for (message, expected) in [
-        ("Subject: x\r\n\r\nBody\r\n", format!("Subject: x\r\n{DATE}{IDENTIFIER}\r\nBody\r\n")),
-        ("date: y\r\n\r\nDate: z\r\n", format!("date: y\r\n{IDENTIFIER}\r\nDate: z\r\n")),
-        ("MESSAGE-ID : <y>\r\n\r\n", format!("MESSAGE-ID : <y>\r\n{DATE}\r\n")),
-        ("Date: y\r\nMessage-ID: <y>\r\n\r\nBody", "Date: y\r\nMessage-ID: <y>\r\n\r\nBody".to_string()),
-        ("Subject: x\r\n Date: folded\r\n\r\n", format!("Subject: x\r\n Date: folded\r\n{DATE}{IDENTIFIER}\r\n")),
-        ("\r\nBody\r\n", format!("{DATE}{IDENTIFIER}\r\nBody\r\n")),
+        ("Subject: x\r\n\r\nBody\r\n", format!("Subject: x\r\n{AUTHOR}{DATE}{IDENTIFIER}\r\nBody\r\n")),
+        ("date: y\r\n\r\nDate: z\r\n", format!("date: y\r\n{AUTHOR}{IDENTIFIER}\r\nDate: z\r\n")),
+        ("MESSAGE-ID : <y>\r\n\r\n", format!("MESSAGE-ID : <y>\r\n{AUTHOR}{DATE}\r\n")),
+        (
+            "From: x\r\nDate: y\r\nMessage-ID: <y>\r\n\r\nBody",
+            "From: x\r\nDate: y\r\nMessage-ID: <y>\r\n\r\nBody".to_string(),
+        ),
+        (
+            "Subject: x\r\n Date: folded\r\n\r\n",
+            format!("Subject: x\r\n Date: folded\r\n{AUTHOR}{DATE}{IDENTIFIER}\r\n"),
+        ),
+        ("\r\nBody\r\n", format!("{AUTHOR}{DATE}{IDENTIFIER}\r\nBody\r\n")),
         // No empty line ever comes.
-        ("Subject: x\r\n", format!("Subject: x\r\n{DATE}{IDENTIFIER}")),
-        ("Subject: x", format!("Subject: x\r\n{DATE}{IDENTIFIER}")),
-        ("Authentication-Results:", format!("Authentication-Results:\r\n{DATE}{IDENTIFIER}")),
-        ("Date: y\r\nMessage-ID: <y>", "Date: y\r\nMessage-ID: <y>".to_string()),
-        ("", format!("{DATE}{IDENTIFIER}")),
+        ("Subject: x\r\n", format!("Subject: x\r\n{AUTHOR}{DATE}{IDENTIFIER}")),
+        ("Subject: x", format!("Subject: x\r\n{AUTHOR}{DATE}{IDENTIFIER}")),
+        ("Authentication-Results:", format!("Authentication-Results:\r\n{AUTHOR}{DATE}{IDENTIFIER}")),
+        ("From: x\r\nDate: y\r\nMessage-ID: <y>", "From: x\r\nDate: y\r\nMessage-ID: <y>".to_string()),
+        ("", format!("{AUTHOR}{DATE}{IDENTIFIER}")),
         // What is no field is text.
-        ("A letter.\r\n", format!("{DATE}{IDENTIFIER}\r\nA letter.\r\n")),
-        ("Date: y\r\nA letter.\r\n\r\nMore", format!("Date: y\r\n{IDENTIFIER}\r\nA letter.\r\n\r\nMore")),
-        ("Date: y\r\nMessage-ID: <y>\r\n: z\r\nz", "Date: y\r\nMessage-ID: <y>\r\n\r\n: z\r\nz".to_string()),
+        ("A letter.\r\n", format!("{AUTHOR}{DATE}{IDENTIFIER}\r\nA letter.\r\n")),
+        ("Date: y\r\nA letter.\r\n\r\nMore", format!("Date: y\r\n{AUTHOR}{IDENTIFIER}\r\nA letter.\r\n\r\nMore")),
+        (
+            "From: x\r\nDate: y\r\nMessage-ID: <y>\r\n: z\r\nz",
+            "From: x\r\nDate: y\r\nMessage-ID: <y>\r\n\r\n: z\r\nz".to_string(),
+        ),
     ] {
         assert_eq!(revised(message, Origin::Submitted), expected, "{message:?}");
         assert_eq!(revised(message, Origin::Relayed), message, "what others have written is left as it is");
+        assert_eq!(revised(message, Origin::Stranger), message);
     }
     let long = format!("{}: x\r\n\r\n", "a".repeat(300));
-    assert_eq!(revised(&long, Origin::Submitted), format!("{DATE}{IDENTIFIER}\r\n{long}"));
+    assert_eq!(revised(&long, Origin::Submitted), format!("{AUTHOR}{DATE}{IDENTIFIER}\r\n{long}"));
     assert_eq!(revised(&long, Origin::Relayed), long);
 }
 
 #[test]
+fn a_submitted_message_loses_the_line_of_a_mailbox_file() {
+    let rest = "From : ada@a.test\r\nSubject: x\r\n";
+    for line in ["From ada@a.test Fri Feb 13 23:31:30 2009\r\n", ">From x\r\n", "From  \r\n"] {
+        assert_eq!(revised(&format!("{line}{rest}\r\n"), Origin::Submitted), format!("{rest}{DATE}{IDENTIFIER}\r\n"));
+        assert_eq!(revised(&format!("{line}{rest}\r\n"), Origin::Stranger), format!("{line}{rest}\r\n"));
+        let late = format!("{rest}{DATE}{IDENTIFIER}\r\n{line}");
+        assert_eq!(revised(&format!("{rest}{line}"), Origin::Submitted), late, "it is text");
+    }
+    let long = "a".repeat(AUTHOR.len() + 400);
+    let now = date_time(UnixTime::from_seconds(1_234_567_890));
+    let own = Reviser { hostname: &"h".repeat(255), identifier: &[b'i'; 32], author: &long, now: &now };
+    let mut out = Vec::new();
+    let mut revision = Revision::new(Origin::Submitted);
+    let whole = revision.end(&own, |bytes| {
+        out.extend_from_slice(bytes);
+        Ok::<usize, Infallible>(bytes.len())
+    });
+    assert!(whole.unwrap() && !out.is_empty() && !out.starts_with(b"From"), "what is too long is not added");
+}
+
+#[test]
+fn others_do_not_write_the_fields_that_only_this_server_writes() {
+    let kept = "Subject: x\r\nX-Barepostx: y\r\nX-Bare: z\r\nReturn-Pathx: a\r\n";
+    let barepost = "X-Barepost-Reason: fine\r\nx-bAREPOST-:\r\n y\r\n";
+    let wide = format!("X-Barepost-{}: x\r\n", "y".repeat(300));
+    let path = "Return-Path: <a@b>\r\nRETURN-path : x\r\n\ty\r\n";
+    let message = format!("{path}{barepost}{wide}{kept}{path}\r\n{path}{barepost}");
+    assert_eq!(revised(&message, Origin::Stranger), format!("{kept}\r\n{path}{barepost}"));
+    assert_eq!(revised(&message, Origin::Relayed), format!("{barepost}{wide}{kept}\r\n{path}{barepost}"));
+    let odd = "Authentication-Results\u{c}: mail.test; spf=pass\r\nX-Barepost-\u{b}: x\r\n";
+    assert_eq!(revised(&format!("{odd}{kept}\r\n"), Origin::Stranger), format!("{kept}\r\n"));
+    for claimed in [
+        "mail.test.",
+        "MAIL.test..",
+        "\"mail.test.\"",
+        "=?utf-8?q?mail=2Etest?=",
+        "\"mail\\.test\"",
+        "mail\u{ff0e}test",
+    ] {
+        let field = format!("Authentication-Results: {claimed}; spf=pass\r\n");
+        assert_eq!(revised(&format!("{field}{kept}\r\n"), Origin::Stranger), format!("{kept}\r\n"), "{claimed}");
+        assert_eq!(revised(&format!("{field}\r\n"), Origin::Relayed), format!("{field}\r\n"), "{claimed}");
+    }
+}
+
+#[test]
 fn a_submitted_message_keeps_whom_nobody_should_see_to_itself() {
-    let message = "Date: y\r\nMessage-ID: <y>\r\nBCC: eve\r\n\t, mallory\r\nTo: bob\r\nbcc :\r\nResent-Bcc: x\r\n y\r\n\r\nBcc: z\r\n";
-    let kept = "Date: y\r\nMessage-ID: <y>\r\nTo: bob\r\n\r\nBcc: z\r\n";
+    let message = "From: x\r\nDate: y\r\nMessage-ID: <y>\r\nBCC: eve\r\n\t, mallory\r\nTo: bob\r\nbcc :\r\nResent-Bcc: x\r\n y\r\n\r\nBcc: z\r\n";
+    let kept = "From: x\r\nDate: y\r\nMessage-ID: <y>\r\nTo: bob\r\n\r\nBcc: z\r\n";
     assert_eq!(revised(message, Origin::Submitted), kept);
     assert_eq!(revised(message, Origin::Relayed), message);
 }
@@ -136,11 +193,12 @@ fn nobody_else_says_what_this_server_has_found() {
     ] {
         let message = format!("{ours}Subject: x\r\n{ours}\r\n{ours}");
         assert_eq!(revised(&message, Origin::Relayed), format!("Subject: x\r\n\r\n{ours}"), "{ours:?}");
+        assert_eq!(revised(&message, Origin::Stranger), format!("Subject: x\r\n\r\n{ours}"), "{ours:?}");
     }
     let late = format!("Authentication-Results: ({}) mail.test; none\r\n", "x".repeat(300));
     assert_eq!(revised(&format!("{late}\r\n"), Origin::Relayed), "\r\n");
     let wide = format!("Authentication-Results{}: mail.test; none\r\n\r\n", " ".repeat(300));
-    assert_eq!(revised(&wide, Origin::Relayed), wide);
+    assert_eq!(revised(&wide, Origin::Relayed), "\r\n", "a reader may take it for ours");
     for theirs in [
         "Authentication-Results: mail.test.example; spf=pass\r\n",
         "Authentication-Results: xmail.test; mail.test\r\n",
@@ -163,6 +221,9 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
     let mut lines: Vec<&str> = message.split_inclusive("\r\n").collect();
     let mut fields: Vec<String> = vec![];
     let mut rest = String::new();
+    let is_envelope = |line: &str| {
+        is_submitted && line.starts_with("From ") && !line[4..].trim_start_matches([' ', '\t']).starts_with(':')
+    };
     while !lines.is_empty() {
         let line = lines[0];
         let name = line.split(':').next().unwrap().trim_end_matches([' ', '\t']);
@@ -172,6 +233,8 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
         } else if line == "\r\n" {
             rest = lines.concat();
             break;
+        } else if is_envelope(line) && fields.iter().all(|field| field.starts_with([' ', '\t'])) {
+            fields.push(line.to_string());
         } else if is_submitted && !is_field && !line.starts_with([' ', '\t']) {
             rest = "\r\n".to_string() + &lines.concat();
             break;
@@ -182,20 +245,39 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
     }
     let name = |field: &String| field.split(':').next().unwrap().trim_end_matches([' ', '\t']).to_ascii_lowercase();
     let is_ours = |field: &String| {
+        let is_name = |byte: u8| byte.is_ascii_graphic() && byte != b':';
+        let start: String = field.chars().take_while(|letter| u8::try_from(*letter).is_ok_and(is_name)).collect();
+        let is_no_field = !field[start.len()..].trim_start_matches([' ', '\t']).starts_with(':');
+        let start = start.to_ascii_lowercase();
+        if origin == Origin::Stranger && is_no_field {
+            return start.starts_with("x-barepost-") || ["authentication-results", "return-path"].contains(&&*start);
+        }
         let Some((_, value)) = field.split_once(':') else { return false };
         let value = value.replace("\r\n", "").replace("(c)", " ").replace('"', "").to_ascii_lowercase();
         let server = value.trim().split([';', ' ', '\t']).next().unwrap().to_string();
-        name(field) == "authentication-results" && server == "mail.test"
+        let is_stranger = origin == Origin::Stranger;
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
+        let server = if is_stranger { server.trim_end_matches('.') } else { &server };
+        match name(field).as_str() {
+            "authentication-results" if is_stranger && !server.chars().all(is_plain) => true,
+            "authentication-results" => server == "mail.test",
+            "return-path" => true,
+            name => is_stranger && name.starts_with("x-barepost-"),
+        }
     };
-    let is_field = |field: &&String| field.split("\r\n").next().unwrap().contains(':');
-    let count = fields.iter().filter(|field| is_field(field) && !field.starts_with([' ', '\t'])).count();
-    fields.retain(|field| !is_ours(field));
+    let is_field = |field: &&String| field.split("\r\n").next().unwrap().contains(':') || is_envelope(field);
+    let count =
+        fields.iter().filter(|field| (is_field(field) || is_ours(field)) && !field.starts_with([' ', '\t'])).count();
+    fields.retain(|field| !is_ours(field) && !is_envelope(field));
     if is_submitted {
         fields.retain(|field| !matches!(name(field).as_str(), "bcc" | "resent-bcc"));
     }
     let has = |wanted: &str| fields.iter().any(|field| field.contains(':') && name(field) == wanted);
     let hops = fields.iter().filter(|field| field.contains(':') && name(field) == "received").count();
     let mut out = fields.concat();
+    if is_submitted && !has("from") {
+        out.push_str(AUTHOR);
+    }
     if is_submitted && !has("date") {
         out.push_str(DATE);
     }
@@ -210,15 +292,14 @@ proptest! {
     #[test]
     fn what_comes_out_does_not_depend_on_cuts(
         lines in proptest::collection::vec(
-            "(Received|received |Date|Message-Id|Bcc|resent-bcc\t|X|Authentication-Results|Authentication-Resul|)(:|: |:\r\n\t|)(|[a-c:]{1,3}|mail.test|(c) \"Mail.test\" ;|mail.test; x|other.test| \t|Bcc: x)",
+            "(Received|received |From|Date|Message-Id|Bcc|resent-bcc\t|X|X-Barepost-|Return-Path |Authentication-Results|Authentication-Resul|)(:|: |:\r\n\t|)(|[a-c:]{1,3}|mail[.]test|(c) \"Mail[.]test\" ;|mail[.]test; x|mail[.]test[.]|other[.]test| \t|Bcc: x)",
             0..12,
         ),
-        is_submitted: bool,
+        origin in proptest::sample::select(vec![Origin::Stranger, Origin::Relayed, Origin::Submitted]),
         cuts in proptest::collection::vec(0usize..400, 0..12),
         takes in proptest::collection::vec(0usize..40, 1..6),
     ) {
         let message: String = lines.iter().map(|line| line.to_string() + "\r\n").collect();
-        let origin = if is_submitted { Origin::Submitted } else { Origin::Relayed };
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (message.len() + 1)).collect();
         cuts.sort_unstable();
         let takes = [takes, vec![1]].concat();

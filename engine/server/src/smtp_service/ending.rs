@@ -219,9 +219,14 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
             let Some(signing) = message.signing.as_mut().filter(|_| is_all) else {
                 return Ok(if is_all { Step::Done(Ending::Proving) } else { Step::Waits });
             };
+            let authors = signing.ended(&common.directory).ok_or(MessageRefusal::NoAuthor)?;
             let is_theirs = |author: &String| common.directory.recipient_at(&common.store, author) == account;
-            if !signing.ended(&common.directory).iter().all(is_theirs) {
-                return Err(MessageRefusal::NotTheirs);
+            if !authors.from.iter().all(is_theirs) {
+                // Who sends on what another has written says so, and answers for that alone.
+                if !authors.resent_from.is_some_and(|resent_from| resent_from.iter().all(is_theirs)) {
+                    return Err(MessageRefusal::NotTheirs);
+                }
+                signing.leave_unsigned();
             }
             if common.signer.has_keys() {
                 return Ok(Step::Done(Ending::Signing));

@@ -1,6 +1,7 @@
 //! A message on its way into the store: what stands above it goes first, and its bytes as they are to be kept, which is what is signed.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use message::{Reviser, Revision};
@@ -24,6 +25,8 @@ pub(super) struct Incoming {
     /// What stands above it and is not in the store yet.
     pub(super) head: Vec<u8>,
     pub(super) identifier: Identifier,
+    /// The address of the account that submits it.
+    pub(super) author: String,
     pub(super) revision: Revision,
     /// What is found out about it, if it is a stranger's.
     pub(super) proof: Option<Box<Proof>>,
@@ -74,9 +77,9 @@ impl Incoming {
         continuation: Continuation,
         act: impl FnOnce(&mut Revision, &Reviser<'_>, &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>) -> Result<R, Refusal>,
     ) -> Result<R, MessageRefusal> {
-        let Incoming { letter, identifier, revision, signing, .. } = self;
+        let Incoming { letter, identifier, author, revision, signing, .. } = self;
         let Common { store, hostname, date_now, wall, signer, .. } = common;
-        let own = Reviser { hostname, identifier: identifier.as_bytes(), now: date_now.at(*wall) };
+        let own = Reviser { hostname, identifier: identifier.as_bytes(), author, now: date_now.at(*wall) };
         let result = act(revision, &own, &mut |bytes| {
             let taken = store.append(*letter, bytes, continuation)?;
             if let Some(signing) = signing {

@@ -138,6 +138,7 @@ fn every_refusal_of_a_message_is_said_at_its_end() {
             "451 4.7.0 So many new recipients a day and no more: try again tomorrow, or with fewer\r\n",
         ),
         (MessageRefusal::NotTheirs, "550 5.7.1 From has an address that is not one of who has logged in\r\n"),
+        (MessageRefusal::NoAuthor, "550 5.6.0 The message needs one From field, with addresses that can be read\r\n"),
         (MessageRefusal::Unchecked, "451 4.7.0 Too busy to check the message, try again later\r\n"),
         (
             MessageRefusal::Unproved,

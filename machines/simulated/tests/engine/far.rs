@@ -434,7 +434,7 @@ impl World {
 }
 
 pub(super) const LETTER: &[u8] =
-    b"Subject: Away\r\nDate: then\r\nMessage-ID: <1@client.test>\r\n\r\n.\r\n..two\r\nZ\xc3\xbcrich\r\n.end\r\n";
+    b"Subject: Away\r\nFrom: ada@barepost.test\r\nDate: then\r\nMessage-ID: <1@client.test>\r\n\r\n.\r\n..two\r\nZ\xc3\xbcrich\r\n.end\r\n";
 
 /// What left is what was submitted, below our own trace.
 pub(super) fn is_whole(content: &[u8], submitted: &[u8]) -> bool {

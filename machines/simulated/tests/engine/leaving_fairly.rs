@@ -7,13 +7,16 @@ use simulated::MemoryDisk;
 
 use crate::CORES;
 
-use super::far::{ADA, GRACE, LETTER, Mood, PEER, World, configuration, serving, world_of};
+use super::far::{ADA, GRACE, Mood, PEER, World, configuration, serving, world_of};
 use super::names::{FAR, IPV4, STRANGER};
 use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
 
 const WHO_ADA: (&str, &str) = (ADA, "ada@barepost.test");
 const WHO_ALAN: (&str, &str) = ("AUTH PLAIN AGFsYW5AYmFyZXBvc3QudGVzdABsb3ZlbGFjZQ==", "alan@barepost.test");
 const WHO_GRACE: (&str, &str) = (GRACE, "grace@barepost.test");
+
+/// Without a `From` field, which the server adds: several accounts submit it.
+const LETTER: &[u8] = b"Subject: Away\r\n\r\nHello.\r\n";
 
 /// Letters to so many domains, at none of which anybody answers.
 fn submit_in_vain(world: &mut World, room: &mut Room, who: (&str, &str), domains: usize) {

@@ -138,8 +138,16 @@ fn whose_a_letter_is_that_is_not_signed_its_sender_proves_or_nobody() {
             ("me@below.strict.test", "ada@strict.test", Err(REFUSED)),
             ("me@far.test", "ada@pass.test, bob@far.test", Ok((JUNK, "dmarc=permerror"))),
             ("me@far.test", "far@far.test\r\nFrom: ada@pass.test", Ok((JUNK, "dmarc=permerror"))),
-            ("me@far.test", "undisclosed:;", Ok((INBOX, "dmarc=permerror"))),
-            ("me@far.test", "ada@[203.0.113.7]", Ok((INBOX, "dmarc=permerror"))),
+            ("me@far.test", "undisclosed:;", Ok((JUNK, "dmarc=permerror"))),
+            ("me@far.test", "ada@[203.0.113.7]", Ok((JUNK, "dmarc=permerror"))),
+            ("me@far.test", "ada at pass.test", Ok((JUNK, "dmarc=permerror"))),
+            ("me@far.test", "\"CEO\\\" <ceo@pass.test>", Ok((JUNK, "dmarc=permerror"))),
+            ("me@far.test", "<me@far.test> <ceo@pass.test>", Ok((JUNK, "dmarc=permerror"))),
+            ("me@far.test", "ceo@pass..test", Ok((JUNK, "dmarc=permerror"))),
+            ("me@far.test", "ceo@p\u{e4}ss.test", Ok((JUNK, "dmarc=permerror"))),
+            ("me@far.test", "<=?utf-8?Q?ceo=40pass.test?=>", Ok((JUNK, "dmarc=permerror"))),
+            ("me@far.test", "x: ceo@pass.test;", Err(REFUSED)),
+            ("me@far.test", "ceo@PASS.test.", Err(REFUSED)),
         ] {
             let before = letters_of(&room, "ada").len();
             let reply = send(&mut room, &mut server, path, &letter(from));

@@ -6,7 +6,7 @@ use machine::Micros;
 use simulated::room::letters_on;
 
 use super::names::{Mood, NameServer, TEXT, text};
-use super::proofs::{DEFERRED, INBOX, REFUSED, letter, letters_of, newest, proving, results, send};
+use super::proofs::{DEFERRED, INBOX, JUNK, REFUSED, letter, letters_of, newest, proving, results, send};
 use super::room::{Room, Talk, stuffed};
 use super::signing::{begin, keys};
 
@@ -138,5 +138,29 @@ fn keys_of_silent_domains_do_not_hide_what_a_domain_wants() {
     assert_eq!(send(&mut room, &mut server, "me@far.test", &message), REFUSED);
     let policy = server.asked.iter().position(|(name, _)| name == "_dmarc.a.b.c.d.e.pass.test");
     assert!(policy.is_some_and(|place| place <= 9), "it waits for no key: {:?}", server.asked);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_message_without_a_readable_author_goes_to_junk() {
+    let (mut room, mut server) = proving(47, Mood::Answers);
+    for (message, reason) in [
+        ("Subject: x\r\n\r\nHello.\r\n", "it does not say whose it is"),
+        ("From: me@far.test\r\nno field\r\nFrom: ceo@pass.test\r\n\r\n", "it says more than once whose it is"),
+        ("Subject: x\r\nno field\r\nFrom: ceo@pass.test\r\n\r\n", "it cannot be read for certain whose it is"),
+    ] {
+        assert!(send(&mut room, &mut server, "me@far.test", message).starts_with("250 "));
+        let (mailbox, above, _) = newest(&room);
+        assert_eq!(mailbox, JUNK);
+        assert!(above.contains(&format!("\r\nX-Barepost-Reason: {reason}\r\n")), "{above}");
+    }
+    let claims =
+        "X-Barepost-Reason: none\r\nAuthentication-Results: mail.barepost.test.; dmarc=pass\r\nReturn-Path: <x@y>\r\n";
+    let own = letter("me@far.test");
+    assert!(send(&mut room, &mut server, "me@far.test", &format!("{claims}{own}")).starts_with("250 "));
+    let letters = letters_of(&room, "ada");
+    let (_, stored) = letters.iter().find(|(mailbox, _)| *mailbox == INBOX).expect("it is in the inbox");
+    let stored = String::from_utf8_lossy(stored);
+    assert!(stored.ends_with(&format!("+0000\r\n{own}")), "{stored}");
     room.until_nothing_is_in_use();
 }

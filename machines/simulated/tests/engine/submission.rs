@@ -88,7 +88,7 @@ fn what_is_submitted_gets_what_it_lacks_and_loses_what_nobody_should_see() {
     assert_eq!(room.smtp_shielded(&mut session, ADA), IN);
     for letter in [
         "Subject: Bare\r\nBcc: eve@elsewhere.test,\r\n\tmallory@elsewhere.test\r\n\r\nBcc: a word\r\n.",
-        "Subject: Whole\r\nDate: then\r\nMessage-ID: <1@client.test>\r\n\r\nWhole.\r\n.",
+        "From mbox Fri Feb 13 23:31:30 2009\r\nFrom: Ada <ada@barepost.test>\r\nSubject: Whole\r\nDate: then\r\nMessage-ID: <1@client.test>\r\n\r\nWhole.\r\n.",
         "A letter.\r\n.",
         "Subject: No more\r\n.",
     ] {
@@ -110,8 +110,9 @@ fn what_is_submitted_gets_what_it_lacks_and_loses_what_nobody_should_see() {
         letter[start..].to_string()
     });
     let bare = letters.next().expect("there is a first");
-    let added =
-        bare.strip_prefix("Subject: Bare\r\nDate: ").and_then(|rest| rest.strip_suffix("\r\n\r\nBcc: a word\r\n"));
+    let added = bare
+        .strip_prefix("Subject: Bare\r\nFrom: ada@barepost.test\r\nDate: ")
+        .and_then(|rest| rest.strip_suffix("\r\n\r\nBcc: a word\r\n"));
     let (date, identifier) = added.and_then(|rest| rest.split_once("\r\nMessage-ID: <")).expect("both were added");
     assert_eq!(date.len(), "Sat, 21 Nov 2026 10:55:06 +0000".len());
     assert!(
@@ -120,12 +121,22 @@ fn what_is_submitted_gets_what_it_lacks_and_loses_what_nobody_should_see() {
     );
     assert_eq!(
         letters.next().as_deref(),
-        Some("Subject: Whole\r\nDate: then\r\nMessage-ID: <1@client.test>\r\n\r\nWhole.\r\n")
+        Some(
+            "From: Ada <ada@barepost.test>\r\nSubject: Whole\r\nDate: then\r\nMessage-ID: <1@client.test>\r\n\r\nWhole.\r\n"
+        )
     );
     let text = letters.next().expect("there is a third");
-    assert!(text.starts_with("Date: ") && text.ends_with("@mail.barepost.test>\r\n\r\nA letter.\r\n"), "{text}");
+    assert!(
+        text.starts_with("From: ada@barepost.test\r\nDate: ")
+            && text.ends_with("@mail.barepost.test>\r\n\r\nA letter.\r\n"),
+        "{text}"
+    );
     let short = letters.next().expect("there is a fourth");
-    assert!(short.starts_with("Subject: No more\r\nDate: ") && short.ends_with("@mail.barepost.test>\r\n"), "{short}");
+    assert!(
+        short.starts_with("Subject: No more\r\nFrom: ada@barepost.test\r\nDate: ")
+            && short.ends_with("@mail.barepost.test>\r\n"),
+        "{short}"
+    );
     drop(letters);
     room.part(reader);
 }
@@ -144,12 +155,24 @@ fn nobody_writes_in_the_name_of_another() {
         ("\"ada@barepost.test\" <grace@barepost.test>", "550 5.7.1"),
         ("ada@barepost.test,\r\n grace@barepost.test", "550 5.7.1"),
         ("all: ada@barepost.test, grace@barepost.test;", "550 5.7.1"),
-        ("ada@barepost.test\r\nfrom: grace@barepost.test", "550 5.7.1"),
+        ("ada@barepost.test\r\nfrom: grace@barepost.test", "550 5.6.0"),
         ("ada@barepost.test\r\nSubject: x\r\n\r\nFrom: grace@barepost.test", "250"),
         ("Ada <Ada@Barepost.test>", "250"),
         ("postmaster@barepost.test, ada+looms@barepost.test", "250"),
-        ("ada", "250"),
-        (long.as_str(), "250"),
+        ("ada", "550 5.6.0"),
+        (long.as_str(), "550 5.6.0"),
+        ("", "550 5.6.0"),
+        ("undisclosed:;", "550 5.6.0"),
+        ("<ada@barepost.test> <grace@barepost.test>", "550 5.6.0"),
+        ("grace@barepost.test <ada@barepost.test>", "550 5.6.0"),
+        ("\"Grace\\\" <grace@barepost.test>", "550 5.6.0"),
+        ("<=?utf-8?Q?grace=40barepost.test?=>", "550 5.6.0"),
+        ("grace@barepost.test:;", "550 5.6.0"),
+        ("ada@barepost.test\r\nFrom: Ada <ada@barepost.test>", "550 5.6.0"),
+        ("grace@barepost.test\r\nResent-From: ada@barepost.test", "250"),
+        ("grace@barepost.test\r\nResent-From: eve@elsewhere.test", "550 5.7.1"),
+        ("grace@barepost.test\r\nResent-From: <ada@barepost.test> <eve@elsewhere.test>", "550 5.7.1"),
+        ("grace@barepost.test\r\nResent-From: eve@elsewhere.test\r\nResent-From: ada@barepost.test", "550 5.7.1"),
     ] {
         for (command, code) in [
             ("MAIL FROM:<ada@barepost.test>", "250"),

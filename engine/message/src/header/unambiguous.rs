@@ -1,0 +1,134 @@
+//! Lists of addresses that all readers of mail read alike: for what is decided by the authors that a message names.
+//!
+//! Readers guess where a list is broken, and they guess differently: of `<ada@example.org> <bob@example.org>`
+//! one takes the first address and another the last. Here a list with two readings is refused.
+//!
+//! Invariants:
+//! - What is read here is what `address` reads, in the same order.
+//! - Quotes, comments, brackets and groups end where they began. Nothing stands behind a bracket that closes.
+//! - Outside of quotes and comments there is no `@` that is not part of an address. In front of
+//!   brackets the address in them may be repeated.
+//!
+//! Answers to: RFC 5322 section 3.4 and 4.4.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::address::{ADDRESSES_MAX, push_written};
+use super::lexer::{Token, Tokens};
+use crate::charset;
+
+/// A word, and whether white space or a comment stands before it.
+type Spaced<'a> = (Token<'a>, bool);
+
+/// The addresses of a field, those in groups included. `None`: they can be read in several ways.
+pub(super) fn read(value: &[u8]) -> Option<Vec<String>> {
+    let mut list = List::default();
+    let mut tokens = Tokens::new(value);
+    let mut is_behind_comment = false;
+    while let Some((token, is_spaced)) = tokens.next() {
+        let is_spaced = is_spaced || core::mem::take(&mut is_behind_comment);
+        match token {
+            Token::Comment(_) => is_behind_comment = true,
+            Token::Special(b',') => list.entry_ended()?,
+            Token::Special(b';') => list.group_ended()?,
+            Token::Special(b':') if !list.is_in_brackets => list.group_began()?,
+            token => list.token_arrived(token, is_spaced),
+        }
+    }
+    list.entry_ended()?;
+    (!list.is_in_group && !tokens.is_cut()).then_some(list.addresses)
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct List<'a> {
+    addresses: Vec<String>,
+    entry: Vec<Spaced<'a>>,
+    is_in_brackets: bool,
+    is_in_group: bool,
+}
+
+impl<'a> List<'a> {
+    fn token_arrived(&mut self, token: Token<'a>, is_spaced: bool) {
+        match token {
+            Token::Special(b'<') => self.is_in_brackets = true,
+            Token::Special(b'>') => self.is_in_brackets = false,
+            _ => {}
+        }
+        self.entry.push((token, is_spaced));
+    }
+
+    fn entry_ended(&mut self) -> Option<()> {
+        let address = read_entry(&core::mem::take(&mut self.entry))?;
+        self.addresses.extend(address);
+        (!self.is_in_brackets && self.addresses.len() <= ADDRESSES_MAX).then_some(())
+    }
+
+    /// The words before the colon are the name of a group.
+    fn group_began(&mut self) -> Option<()> {
+        let is_name = core::mem::take(&mut self.entry).iter().all(|(token, _)| is_of_phrase(token));
+        (is_name && !core::mem::replace(&mut self.is_in_group, true)).then_some(())
+    }
+
+    fn group_ended(&mut self) -> Option<()> {
+        self.entry_ended()?;
+        core::mem::take(&mut self.is_in_group).then_some(())
+    }
+}
+
+/// The address of an entry, if it has one. `None`: that can be read in several ways.
+fn read_entry(entry: &[Spaced<'_>]) -> Option<Option<String>> {
+    let is = |wanted: u8| move |(token, _): &Spaced<'_>| *token == Token::Special(wanted);
+    let Some(open) = entry.iter().position(is(b'<')) else {
+        let is_name = entry.iter().all(|(token, _)| is_of_phrase(token));
+        return if is_name { Some(None) } else { read_address(entry).map(Some) };
+    };
+    let (phrase, bracketed) = entry.split_at_checked(open)?;
+    let [_, written @ .., (Token::Special(b'>'), _)] = bracketed else { return None };
+    // A route, over which nobody sends any more, begins with a domain.
+    let written = match written.iter().rposition(is(b':')) {
+        Some(colon) if written.first().is_some_and(is(b'@')) => written.get(colon + 1..)?,
+        _ => written,
+    };
+    let address = read_address(written)?;
+    let is_repeated = || read_address(phrase).is_some_and(|other| other.eq_ignore_ascii_case(&address));
+    (phrase.iter().all(|(token, _)| is_of_phrase(token)) || is_repeated()).then_some(Some(address))
+}
+
+/// Whether a word can be part of a name, for all readers. An encoded word may have signs in it that divide a list for
+/// readers that do not know it.
+fn is_of_phrase(token: &Token<'_>) -> bool {
+    match token {
+        Token::Quoted(_) => true,
+        Token::Atom(text) => !text.iter().any(|byte| b"@<>:;\"".contains(byte)),
+        Token::Literal(text) => !text.iter().any(|byte| b"@<>:;,\"".contains(byte)),
+        Token::Special(_) | Token::Comment(_) => false,
+    }
+}
+
+/// `local-part@domain`, and nothing else. White space stands at its ends and around `@` at most.
+fn read_address(words: &[Spaced<'_>]) -> Option<String> {
+    let is_at = |(token, _): &Spaced<'_>| *token == Token::Special(b'@');
+    let at = words.iter().position(is_at)?;
+    let (local_part, domain) = (words.get(..at)?, words.get(at + 1..)?);
+    let [(Token::Atom(_) | Token::Literal(_), _)] = domain else { return None };
+    let is_plain = |(token, _): &Spaced<'_>| match token {
+        Token::Atom(text) => !text.starts_with(b"=?"),
+        Token::Quoted(_) => true,
+        _ => false,
+    };
+    let is_joined = local_part.iter().skip(1).all(|(_, is_spaced)| !is_spaced);
+    if local_part.is_empty() || !is_joined || !local_part.iter().all(is_plain) || !domain.iter().all(is_domain) {
+        return None;
+    }
+    let mut written = Vec::new();
+    words.iter().for_each(|(token, _)| push_written(&mut written, *token));
+    let mut address = String::with_capacity(written.len());
+    charset::push_line(&mut address, &charset::guess(&written));
+    Some(address)
+}
+
+fn is_domain((token, _): &Spaced<'_>) -> bool {
+    matches!(token, Token::Atom(text) | Token::Literal(text) if !text.starts_with(b"=?"))
+}
