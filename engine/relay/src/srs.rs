@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!   bob@there.test                               ──▸  SRS0=SEAL=DAY=there.test=bob@us.test
-//!   SRS0=theirs=DAY=there.test=bob@first.test    ──▸  SRS1=SEAL=first.test==theirs=DAY=there.test=bob@us.test
-//!   SRS1=other=first.test==theirs=…@second.test  ──▸  SRS1=SEAL=first.test==theirs=…@us.test
+//!   SRS0=theirs=DAY=there.test=bob@first.test    ──▸  SRS1=SEALDAY=first.test==theirs=DAY=there.test=bob@us.test
+//!   SRS1=other=first.test==theirs=…@second.test  ──▸  SRS1=SEALDAY=first.test==theirs=…@us.test
 //! ```
-//! The seal is a keyed hash that we alone can make; it does not depend on case, since not everybody leaves that alone. The day is what the address was made on. An address that
+//! The seal is a keyed hash that we alone can make; it does not depend on case, since not everybody leaves that alone. The day is what the address was made on. Only who rewrote an address first reads its day,
+//! so each who rewrites it again adds a day of its own, behind the seal. An address that
 //! was rewritten before keeps the first one who did so, and no others: so it does not grow with each who sends a letter on.
 //!
 //! Invariants:
@@ -54,10 +55,13 @@ impl Key {
     /// A path, without angle brackets, as a domain of ours says it. `None`: it cannot say it so.
     pub fn rewrite(&self, path: &str, domain: &str, now: UnixTime) -> Option<String> {
         let (local_part, its_domain) = path.rsplit_once('@')?;
+        let day = characters(day_of(now), DAY_CHARACTERS);
         let rewritten = match first_of(local_part, its_domain) {
-            Some((first, rest)) => format!("SRS1={}={first}={rest}@{domain}", self.seal("1", first, rest)),
+            Some((first, rest)) => {
+                let seal = self.seal(&["1", &day].concat(), first, rest);
+                format!("SRS1={seal}{day}={first}={rest}@{domain}")
+            }
             None => {
-                let day = characters(day_of(now), DAY_CHARACTERS);
                 format!("SRS0={}={day}={its_domain}={local_part}@{domain}", self.seal(&day, its_domain, local_part))
             }
         };
@@ -69,7 +73,7 @@ impl Key {
         let Some((kind, sealed)) = sealed_in(local_part) else { return Restored::Plain };
         let restored = match kind {
             Kind::Plain => self.restore_plain(sealed, now),
-            Kind::Rewritten => self.restore_rewritten(sealed),
+            Kind::Rewritten => self.restore_rewritten(sealed, now),
         };
         restored.filter(|path| is_reverse_path(path)).map_or(Restored::Nobody, Restored::Of)
     }
@@ -78,16 +82,15 @@ impl Key {
         let mut parts = sealed.splitn(4, '=');
         let (seal, day, domain, local_part) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         let is_ours = self.seal(day, domain, local_part).eq_ignore_ascii_case(seal);
-        // An address from tomorrow was made by a clock that went wrong since; that is the oldest there can be.
-        let age = (DAYS_TOLD + day_of(now) - number(day)?) % DAYS_TOLD;
-        (is_ours && age <= DAYS).then(|| format!("{local_part}@{domain}"))
+        (is_ours && is_recent(day, now)?).then(|| format!("{local_part}@{domain}"))
     }
 
-    fn restore_rewritten(&self, sealed: &str) -> Option<String> {
+    fn restore_rewritten(&self, sealed: &str, now: UnixTime) -> Option<String> {
         let mut parts = sealed.splitn(3, '=');
-        let (seal, first, rest) = (parts.next()?, parts.next()?, parts.next()?);
-        let is_ours = self.seal("1", first, rest).eq_ignore_ascii_case(seal);
-        is_ours.then(|| format!("SRS0{rest}@{first}"))
+        let (sealed_day, first, rest) = (parts.next()?, parts.next()?, parts.next()?);
+        let (seal, day) = sealed_day.split_at_checked(SEAL_CHARACTERS as usize)?;
+        let is_ours = self.seal(&["1", day].concat(), first, rest).eq_ignore_ascii_case(seal);
+        (is_ours && is_recent(day, now)?).then(|| format!("SRS0{rest}@{first}"))
     }
 
     /// What nobody else can make of these.
@@ -131,6 +134,13 @@ fn first_of<'a>(local_part: &'a str, domain: &'a str) -> Option<(&'a str, &'a st
             rest.starts_with(['=', '-', '+']).then_some((first, rest))
         }
     }
+}
+
+/// Whether a day is not too long ago. One of the future was made by a clock that went wrong since: it is the oldest
+/// there can be. `None`: it is no day.
+fn is_recent(day: &str, now: UnixTime) -> Option<bool> {
+    let age = (DAYS_TOLD + day_of(now) - number(day)?) % DAYS_TOLD;
+    Some(age <= DAYS)
 }
 
 fn day_of(now: UnixTime) -> u64 {

@@ -53,6 +53,15 @@ fn what_is_older_than_three_weeks_or_of_the_future_is_nobodys() {
     assert_eq!(restored(after(DAYS * DAY)), Restored::Of("bob@there.test".into()));
     assert_eq!(restored(after((DAYS + 1) * DAY)), Restored::Nobody);
     assert_eq!(restored(UnixTime::from_seconds(NOW.seconds() - 2 * DAY)), Restored::Nobody);
+    // One that another server rewrote before is nobody's after the same time.
+    let again = ours().rewrite("SRS0=HHHHHH=AB=first.test=bob@there.test", "us.test", NOW).expect("it fits");
+    let restored_again = |now| ours().restore(local_part(&again), now);
+    let before = Restored::Of("SRS0=HHHHHH=AB=first.test=bob@there.test".into());
+    assert_eq!([restored_again(NOW), restored_again(after(DAYS * DAY))], [before.clone(), before]);
+    assert_eq!(restored_again(after((DAYS + 1) * DAY)), Restored::Nobody);
+    let day = again.split('=').nth(1).and_then(|sealed| sealed.get(6..)).expect("a day");
+    let younger = again.replacen(&format!("{day}="), "AA=", 1);
+    assert_eq!(ours().restore(local_part(&younger), UnixTime::from_seconds(0)), Restored::Nobody, "the day is sealed");
     // Some day it is told from no other; until then it is nobody's.
     assert_eq!(restored(after(900 * DAY)), Restored::Nobody);
 }
