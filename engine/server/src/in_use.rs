@@ -124,7 +124,7 @@ impl Engine {
             kept_for_proofs: common.kept_for_proofs.held(),
             inquiries: common.filter.as_ref().map_or(0, |filter| filter.under_way()),
             kept_for_filter: common.filter.as_ref().map_or(0, |filter| filter.kept),
-            kept_for_signatures: common.signer.kept,
+            kept_for_signatures: common.signer.kept.held(),
             visits: common.clerks.under_way(),
             couriers: common.queue.under_way(),
             listeners: common.clerks.listeners.count(),

@@ -7,7 +7,8 @@
 //! - What is signed is what is stored. No more of a letter is in memory than its header.
 //! - Who signs computes one signature, and then lets others go first: it takes up to some milliseconds, and cannot be cut. A core computes one a turn: of sessions, which wait at the gate for it, and of clerks of
 //!   the webmail and couriers who seal what they send on (`queue::sealing`), who wait here, in turns.
-//! - Of the headers of all letters of a core [`KEPT_BYTES_MAX`] are kept. A letter that would need more is refused for now, rather than going unsigned.
+//! - Of each letter [`LEAST_BYTES`] of the header are kept, whatever others keep. What it needs more comes from a pool of [`POOL_BYTES`] for all letters of a core, of which one
+//!   address gets a third (`budget`). A letter that has no room there is refused for now, rather than going unsigned.
 //!
 //! A letter is not signed where it is in nobody's name or that of several domains, where its header is longer than signatures look at, or where what would sign it has no room above it.
 
@@ -16,7 +17,9 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
+use budget::{Charge, MemoryBudget};
 use dkim::{Algorithm, Message, Reading, SigningKey};
 use dns::Name;
 use machine::UnixTime;
@@ -26,15 +29,17 @@ use tasks::FrameId;
 use crate::author::{Author, Authors};
 use crate::directory::Directory;
 
-/// Bytes of headers that are kept of all letters of a core.
-const KEPT_BYTES_MAX: usize = 2 << 20;
+/// Bytes of a header that are always kept: as much as most letters have.
+const LEAST_BYTES: u32 = 16 * 1024;
+/// Bytes for what letters of a core need above that, together.
+const POOL_BYTES: usize = 2 << 20;
 
 /// With what a core signs, and what that takes now.
 pub(crate) struct Signer {
     /// In the order in which their signatures stand above a letter.
     keys: Arc<[SigningKey]>,
-    /// Bytes that are kept of letters until they are signed.
-    pub(crate) kept: usize,
+    /// What is kept of letters until they are signed.
+    pub(crate) kept: MemoryBudget,
     /// Those who have a letter to be signed, each once. Some may have gone meanwhile.
     waiting: VecDeque<Waiting>,
     /// Whether a session had the last turn.
@@ -51,8 +56,10 @@ pub(crate) enum Waiting {
 }
 
 impl Signer {
-    pub(crate) fn new(keys: Arc<[SigningKey]>) -> Signer {
-        Signer { keys, kept: 0, waiting: VecDeque::new(), is_their_turn: false }
+    /// `key` is random.
+    pub(crate) fn new(keys: Arc<[SigningKey]>, key: [u8; 16]) -> Signer {
+        let kept = MemoryBudget::new(POOL_BYTES, key);
+        Signer { keys, kept, waiting: VecDeque::new(), is_their_turn: false }
     }
 
     /// Somebody has a letter to be signed.
@@ -78,9 +85,10 @@ impl Signer {
         !self.keys.is_empty()
     }
 
-    /// Begins to sign a letter, or at least to find out who has written it.
-    pub(crate) fn begin(&self) -> Box<Signing> {
-        Box::new(Signing { stage: Stage::Arriving(Reading::to_sign()), signatures: Vec::new(), kept: 0 })
+    /// Begins to sign a letter that comes from `address`, or at least to find out who has written it.
+    pub(crate) fn begin(&self, address: IpAddr) -> Box<Signing> {
+        let (stage, charge) = (Stage::Arriving(Reading::to_sign()), Charge::new(LEAST_BYTES));
+        Box::new(Signing { stage, signatures: Vec::new(), address, charge })
     }
 }
 
@@ -89,8 +97,9 @@ pub(crate) struct Signing {
     stage: Stage,
     /// Those that are made, a field each.
     signatures: Vec<String>,
-    /// Bytes that are counted of it in [`Signer::kept`].
-    kept: usize,
+    address: IpAddr,
+    /// What is kept of it, in [`Signer::kept`].
+    charge: Charge,
 }
 
 enum Stage {
@@ -118,8 +127,7 @@ impl Signing {
             Stage::Arrived(message, ..) => message.footprint(),
             Stage::Over => 0,
         };
-        signer.kept = signer.kept + bytes - core::mem::replace(&mut self.kept, bytes);
-        if signer.kept > KEPT_BYTES_MAX { Err(Refusal::Busy) } else { Ok(()) }
+        signer.kept.charge(&mut self.charge, self.address, bytes).map_err(|_| Refusal::Busy)
     }
 
     /// There is no more of the message. Returns in whose name it is, if that can be told.
@@ -158,8 +166,7 @@ impl Signing {
     /// It is not needed any more.
     pub(crate) fn forget(&mut self, signer: &mut Signer) {
         self.stage = Stage::Over;
-        // What is less can be counted.
-        let _ = self.count(signer);
+        signer.kept.release(&mut self.charge, self.address);
     }
 
     /// What stands above the letter: `first`, and as many signatures as there is room for.
@@ -188,7 +195,7 @@ mod tests {
 
     #[test]
     fn sessions_and_others_sign_in_turns_and_nobody_waits_for_who_is_not_there() {
-        let mut signer = Signer::new(Arc::from(Vec::new()));
+        let mut signer = Signer::new(Arc::from(Vec::new()), [7; 16]);
         let frames = (0..5).map(|number| FrameId::new(number, 0)).enumerate();
         let all = frames.map(|(number, frame)| match number % 2 {
             0 => Waiting::Clerk(frame),

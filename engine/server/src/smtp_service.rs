@@ -499,7 +499,7 @@ impl smtp::Actions for Hands<'_> {
         let inquiry = account.is_none().then(|| Inquiry::begin(envelope.greeting_name, self.caller, self.common));
         let inquiry = inquiry.flatten();
         let revision = Revision::new(origin);
-        let signing = (origin == Origin::Submitted).then(|| self.common.signer.begin());
+        let signing = (origin == Origin::Submitted).then(|| self.common.signer.begin(self.caller.address));
         let ending = Ending::NotYet;
         let message = Incoming { letter, head, identifier, author, revision, proof, inquiry, signing, ending };
         transaction.message = Some(message);

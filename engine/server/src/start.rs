@@ -91,7 +91,7 @@ impl Engine {
             trusted_sealers: trusted_sealers(&configuration),
             checks: 0,
             kept_for_proofs: MemoryBudget::new(POOL_BYTES, random(machine)),
-            signer: Signer::new(signing_keys),
+            signer: Signer::new(signing_keys, random(machine)),
             site,
             pages: Remembered::nothing(),
             https_only: configuration.web.https_only,

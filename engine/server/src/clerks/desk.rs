@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv6Addr};
 
 use machine::{CoreId, Machine, Micros, UnixTime};
 use store::{AccountId, Closing, Guid, MailboxId, Origin, Recipient, Refusal, Store, Uid};
@@ -14,6 +15,9 @@ use crate::allowances;
 use crate::archive::Request;
 use crate::queue;
 use crate::signing::Waiting;
+
+/// All letters that are written here share what one client's may have.
+const WEBMAIL: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 impl<M: Machine> Desk for At<'_, '_, M> {
     fn store(&self) -> &Store {
@@ -77,7 +81,7 @@ impl<M: Machine> Desk for At<'_, '_, M> {
 
     fn begin_signing(&mut self) {
         let signer = &self.office.signer;
-        *self.signing = signer.has_keys().then(|| signer.begin());
+        *self.signing = signer.has_keys().then(|| signer.begin(WEBMAIL));
     }
 
     fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal> {

@@ -164,3 +164,18 @@ fn a_message_without_a_readable_author_goes_to_junk() {
     assert!(stored.ends_with(&format!("+0000\r\n{own}")), "{stored}");
     room.until_nothing_is_in_use();
 }
+
+#[test]
+fn long_headers_of_others_keep_no_message_from_being_signed() {
+    let mut room = Room::signing(48, keys());
+    let line = format!("X: {}\r\n", "y".repeat(890));
+    let lengths = [(10, 130), (20, 7), (20, 1)].into_iter().flat_map(|(count, lines)| vec![lines; count]);
+    let held: Vec<(Talk, usize)> = lengths.map(|lines| (begin(&mut room, "ada@barepost.test"), lines)).collect();
+    for (talk, lines) in &held {
+        room.send(talk, line.repeat(*lines).as_bytes());
+        room.pass(Micros::from_millis(10));
+    }
+    assert!(submit(&mut room, &letter("ada@barepost.test")).starts_with("250 "));
+    held.iter().for_each(|(talk, _)| room.abort(talk));
+    room.until_nothing_is_in_use();
+}
