@@ -446,9 +446,7 @@ impl Revision {
                 None if !is_enough => Line::Unknown,
                 Some(true) | None => Line::Unwanted,
             }
-        } else if is("Return-Path") || self.is_ours(name) {
-            Line::Unwanted
-        } else if is_submitted && (is("Bcc") || is("Resent-Bcc")) {
+        } else if is("Return-Path") || self.is_ours(name) || is_submitted && (is("Bcc") || is("Resent-Bcc")) {
             Line::Unwanted
         } else if is_submitted && is("From") {
             Line::Author

@@ -193,7 +193,7 @@ impl Filled {
         let report = crate::fsck(&mut disk);
         let contents = &self.accounts.iter().find(|(account, _)| *account == message.account).unwrap().1;
         let account = report.accounts.iter().find(|account| account.address == contents.address).unwrap();
-        let damaged: u32 = account.mailboxes.iter().map(|mailbox| mailbox.damaged as u32).sum();
+        let damaged: u32 = account.mailboxes.iter().map(|mailbox| mailbox.damaged).sum();
         assert!(damaged == 1 || !report.findings.is_empty(), "bit {bit} of sector {sector}: {report}");
     }
 }

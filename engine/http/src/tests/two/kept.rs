@@ -1,6 +1,5 @@
 //! What a client of HTTP/2 makes the server keep: measured, and held within its share.
 
-use std::format;
 use std::string::ToString;
 use std::vec::Vec;
 
