@@ -127,16 +127,17 @@ fn a_short_pool_says_so() {
     assert!(!budget.is_short() && budget.held() == 0);
 }
 
+/// Of 500 networks, with an address each, one in twenty shares its counters in both rows.
 #[test]
 fn few_networks_are_counted_for_what_others_hold() {
     let mut budget = budget();
-    for network in 0..1000 {
+    for network in 0..500 {
         let mut charge = Charge::new(0);
         budget.charge(&mut charge, v4(network, 1), 256).unwrap();
     }
     let holding = |network| budget.holding(budget.places(v4(network, 1))[1]);
-    let wrong = (0..1000).filter(|network| holding(*network) != 256).count();
-    assert!(wrong < 100, "{wrong} of 1000 networks");
+    let wrong = (0..500).filter(|network| holding(*network) != 256).count();
+    assert!(wrong < 50, "{wrong} of 500 networks");
 }
 
 /// Random holders grow, shrink and leave; a model counts what they hold.

@@ -32,6 +32,8 @@ const JUDGED_BYTES: u64 = 8 << 20;
 /// Memory for each connection that there may be, one buffer in use counted in.
 const BYTES_PER_CONNECTION: u64 = 16 << 10;
 const CONNECTIONS_MAX: u64 = 65_536;
+/// Memory for each SMTP transaction that there may be. Its buffers are lent from a pool, so this sets their number only.
+const BYTES_PER_TRANSACTION: u64 = 512 << 10;
 /// Pools are filled at boot, so a large machine's grow no further than serves: 512 MiB of blocks, 128 of buffers.
 const BLOCKS_MAX: u64 = 131_072;
 const BUFFER_BYTES_MAX: u64 = 128 << 20;
@@ -72,7 +74,7 @@ impl Sizes {
         let connections = (scaled_bytes / BYTES_PER_CONNECTION).min(CONNECTIONS_MAX) as usize;
         (memory_bytes >= Sizes::memory_bytes_min(cores)).then_some(Sizes {
             connections,
-            transactions: connections / 32,
+            transactions: (share_bytes / BYTES_PER_TRANSACTION).min(CONNECTIONS_MAX / 32) as usize,
             blocks: (share_bytes / 16 / BLOCK_BYTES as u64).min(BLOCKS_MAX) as usize,
             buffer_bytes: (share_bytes / 32).min(BUFFER_BYTES_MAX) as usize,
             index_bytes: scaled_bytes / 4,

@@ -283,8 +283,7 @@ impl Ledger {
             assert!(text_of(body) == sent, "letter {id} is not what was written");
             return LetterId(id);
         }
-        let is_completed = protocol.ends_with('A') && !sent.windows(8).any(|window| window == b"\r\nDate: ");
-        let body = if is_completed { without_additions(body) } else { body.to_vec() };
+        let body = if protocol.ends_with('A') { without_additions(body, sent) } else { body.to_vec() };
         assert!(*sent == body, "letter {id} is not what was sent");
         let trace = String::from_utf8_lossy(trace);
         assert!(trace.contains(&format!(" with {protocol} id ")), "letter {id} was sent by {protocol}: {trace}");
@@ -398,14 +397,20 @@ fn text_of(message: &[u8]) -> &[u8] {
     &message[at.unwrap_or_else(|| panic!("not a letter: {:?}", String::from_utf8_lossy(message))) + 4..]
 }
 
-/// What somebody has sent who has logged in and said neither the date nor a name for it.
-fn without_additions(body: &[u8]) -> Vec<u8> {
+/// A message as a client that had logged in sent it: without the author, the date and the name that it lacked.
+fn without_additions(body: &[u8], sent: &[u8]) -> Vec<u8> {
     let text = text_of(body);
     let head = String::from_utf8_lossy(&body[..body.len() - text.len()]);
-    let lines: Vec<&str> = head.split_inclusive("\r\n").collect();
-    let [before @ .., date, identifier, end] = &lines[..] else { panic!("a short header: {head:?}") };
-    assert!(date.starts_with("Date: ") && identifier.starts_with("Message-ID: <"), "nothing was added: {head:?}");
-    [before.concat().as_bytes(), end.as_bytes(), text].concat()
+    let sent = String::from_utf8_lossy(sent);
+    let mut lines: Vec<&str> = head.split_inclusive("\r\n").collect();
+    let end = lines.pop().unwrap_or_default();
+    for name in ["Message-ID: ", "Date: ", "From: "] {
+        if !sent.contains(&format!("\r\n{name}")) {
+            let added = lines.pop().unwrap_or_default();
+            assert!(added.starts_with(name), "{name} was not added: {head:?}");
+        }
+    }
+    [lines.concat().as_bytes(), end.as_bytes(), text].concat()
 }
 
 /// The trace fields of a message, and what is below them.
