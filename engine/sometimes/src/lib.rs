@@ -44,8 +44,6 @@ names! {
     DiskFull,
     /// The disk has failed what others depend on.
     ReadOnly,
-    /// The disk works again, and so does the store.
-    DiskServesAgain,
     /// A message of the last group was torn, and goes.
     TornMessageDropped,
     /// One copy of a block was damaged; a checkpoint is to leave it behind.

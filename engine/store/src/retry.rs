@@ -24,7 +24,6 @@ use crate::record;
 use crate::store::{Journal, Store};
 use crate::types::{State, WhyReadOnly};
 use alloc::vec::Vec;
-use sometimes::sometimes;
 
 /// Whether a store that is read-only tries the disk again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -148,7 +147,6 @@ impl Store {
         self.retry = Retry::No;
         let has_all = self.shards.iter().all(|shard| shard.gathered.is_empty());
         if has_all {
-            sometimes!(DiskServesAgain);
             self.state = State::Serving;
         }
         has_all
