@@ -22,7 +22,8 @@ use reading::Reading;
 /// The most streams that are served at a time.
 const STREAMS_MAX: usize = 100;
 
-/// What may be kept without asking whether it may: the table of fields, and answers that wait for room.
+/// What may be kept without asking whether it may: the table of fields, and answers that wait for
+/// room.
 const UNASKED_BYTES_MAX: usize = 32 * 1024;
 
 /// With as much room as this, no session waits for more without having said anything.

@@ -6,12 +6,12 @@
 //! What a holder keeps above that is lent from a pool that all holders of the core share.
 //!
 //! A network may hold as much of the pool as is free, an address half of that: the dynamic
-//! thresholds of shared-memory switches (Choudhury and Hahne, 1998). One network alone gets half
-//! of the pool. Memory that is lent does not drain by itself. So when the pool is short, holders of
-//! addresses and networks above their thresholds are to be ended ([`MemoryBudget::is_above_share`]).
-//! When n networks want all of the pool, each gets 1/(n + 1), and as much stays free for the next.
-//! An IPv6 host has a /64 to itself (RFC 6177), which counts as an address. A network is a /24 or
-//! a /48.
+//! thresholds of shared-memory switches (Choudhury and Hahne, 1998). One network alone gets half of
+//! the pool. Memory that is lent does not drain by itself. So when the pool is short, holders of
+//! addresses and networks above their thresholds are to be ended
+//! ([`MemoryBudget::is_above_share`]). When n networks want all of the pool, each gets 1/(n + 1),
+//! and as much stays free for the next. An IPv6 host has a /64 to itself (RFC 6177), which counts
+//! as an address. A network is a /24 or a /48.
 //!
 //! Holdings are counted in two rows of counters by a keyed hash; the smaller counter decides. So
 //! the table has a fixed size and nothing is evicted from it. A client cannot choose with which

@@ -9,7 +9,8 @@ use memchr::{memchr, memmem};
 
 use crate::body::Form;
 
-/// The most fields of a header: of a message with more no signature passes. A server that takes messages of 1,000 adds some of its own.
+/// The most fields of a header: of a message with more no signature passes. A server that takes
+/// messages of 1,000 adds some of its own.
 pub const FIELDS_MAX: usize = 1_100;
 
 /// About what a name takes beside its own bytes.
@@ -32,7 +33,8 @@ struct Field {
 }
 
 impl Header {
-    /// Reads a header: its lines, without the empty one behind them, and up to [`FIELDS_MAX`] fields. A line that is no field is passed over.
+    /// Reads a header: its lines, without the empty one behind them, and up to [`FIELDS_MAX`]
+    /// fields. A line that is no field is passed over.
     pub(crate) fn read(mut bytes: Vec<u8>) -> Header {
         if !bytes.is_empty() && !bytes.ends_with(b"\r\n") {
             bytes.extend(b"\r\n");

@@ -12,7 +12,8 @@
 //!
 //! Invariants:
 //! - A verdict does not depend on how the message was cut.
-//! - What is kept of a message is its header, of [`HEADER_BYTES_MAX`] bytes and [`FIELDS_MAX`] fields, and no more of its body however long that is. Work is linear in the message's bytes.
+//! - What is kept of a message is its header, of [`HEADER_BYTES_MAX`] bytes and [`FIELDS_MAX`]
+//!   fields, and no more of its body however long that is. Work is linear in the message's bytes.
 //! - [`SIGNATURES_MAX`] signatures of a message are looked at and no more, and up to [`KEYS_MAX`] keys for each. A chain is looked at as long as [`SETS_MAX`] and [`CHAIN_KEYS_MAX`] allow.
 //! - What a verdict says of a signature or a chain is safe to be written into a header field.
 //!

@@ -67,8 +67,8 @@ pub trait Actions: Outlet {
     /// How a program may be asked for `path`, which is decoded and has no segments `.` and `..`; none: the path is the site's.
     fn methods(&self, path: &[u8]) -> &'static [Method];
 
-    /// Whether the session may make the server keep so many bytes, all that it keeps already counted in:
-    /// see [`crate::Session::kept_bytes`].
+    /// Whether the session may make the server keep so many bytes, all that it keeps already
+    /// counted in: see [`crate::Session::kept_bytes`].
     fn may_keep(&self, bytes: usize) -> bool;
 
     /// Something is asked that a program answers. It says so later, never from within the call: by [`crate::Session::replied`], or by

@@ -83,8 +83,8 @@ pub trait Machine {
     /// Tells the card and the disk what was queued since the last call: one doorbell each, at the end of a turn.
     fn ring_doorbells(&mut self);
 
-    /// Whether so little memory is left that the reserve is touched: nothing more is taken for clients then, and what some
-    /// of them hold is given back. Asked at the start of each turn.
+    /// Whether so little memory is left that the reserve is touched: nothing more is taken for
+    /// clients then, and what some of them hold is given back. Asked at the start of each turn.
     fn is_low_on_memory(&mut self) -> bool;
 
     /// Whether somebody at the machine asked it to stop. Stays true once it was. The first core is asked.

@@ -1,5 +1,6 @@
-//! How much strangers may do, by address and by network: connections at once and a minute, messages and recipients a minute, and how often they may guess who is here.
-//! Connections at once are counted for every service: those of strangers to port 25, and all others ([`ConnectionKind`]).
+//! How much strangers may do, by address and by network: connections at once and a minute, messages
+//! and recipients a minute, and how often they may guess who is here. Connections at once are
+//! counted for every service: those of strangers to port 25, and all others ([`ConnectionKind`]).
 //!
 //! - One host of IPv6 has a whole /64 to itself (RFC 6177), so that counts as an address. A network is a /24 or a /48, and may do [`NETWORK_SHARE`] times as much as an address.
 //! - What may be done so often a minute may be done so often at once by who has done nothing of it in the last one, and from then on as evenly as it comes: in no minute is it done more than twice as often.
@@ -169,15 +170,16 @@ impl Strangers {
         }
     }
 
-    /// How much of all connections is held against `address`: as many as it has open itself, or its part of those of
-    /// its network, if that is more.
+    /// How much of all connections is held against `address`: as many as it has open itself, or its
+    /// part of those of its network, if that is more.
     pub fn share_of(&mut self, address: IpAddr) -> u32 {
         let shares = Doer::both(address)
             .map(|doer| self.known_mut(doer).map_or(0, |record| record.open() / record.share() as u32));
         shares.into_iter().max().unwrap_or(0)
     }
 
-    /// The largest share of all addresses, as [`Strangers::share_of`] counts. Looks at the whole table.
+    /// The largest share of all addresses, as [`Strangers::share_of`] counts. Looks at the whole
+    /// table.
     pub fn share_max(&self) -> u32 {
         self.records.iter().flatten().map(|record| record.open() / record.share() as u32).max().unwrap_or(0)
     }

@@ -1,7 +1,8 @@
 //! What a failed login costs, by address, by network (/24, /48) and by account.
 //!
-//! - Only the answer to a *failed* login is delayed, the longer the more failures its address, network or account has seen
-//!   lately. The right password is let in at once, so nobody can lock the owner out.
+//! - Only the answer to a *failed* login is delayed, the longer the more failures its address,
+//!   network or account has seen lately. The right password is let in at once, so nobody can lock
+//!   the owner out.
 //! - An address has at most [`PENDING_MAX`] logins under way, delayed answers included: guessing in parallel gains nothing.
 //! - A failed login counts as under way until its answer is due, even if nobody waits for that any more: whoever takes a
 //!   late answer for a wrong password, and hangs up, gains nothing either.
@@ -120,8 +121,8 @@ impl Throttle {
         Micros(FIRST_DELAY.0 << doublings)
     }
 
-    /// How much there is against a login from `address` for `account`: the recent failures of the address and its
-    /// network, and some of the account's. Those with less are looked at first.
+    /// How much there is against a login from `address` for `account`: the recent failures of the
+    /// address and its network, and some of the account's. Those with less are looked at first.
     pub fn guilt(&self, address: IpAddr, account: &str, now: Instant) -> u32 {
         let failures = |culprit| self.known(culprit).map_or(0, |record| u32::from(record.failures_at(now)));
         let of_account = failures(Culprit::Account(account)) / ACCOUNT_FAILURES_PER_DOUBLING;

@@ -2,12 +2,17 @@
 //!
 //! - `Authentication-Results:` fields that claim to be this server's own are left out, whoever sends them: only it may say what it has found (RFC 8601
 //!   section 5).
-//! - `Return-Path:` fields are left out: the server that delivers a message writes it (RFC 5321 section 4.4).
-//! - From hosts outside of our networks, fields that only this server writes are left out: `X-Barepost-*`, and what a reader could take for its own
-//!   `Authentication-Results:`, with a dot behind the name or in an encoding.
-//! - Of a message that an account submits (RFC 6409 section 8) `Bcc:` is left out, and a line of a mailbox file above the header (`From ada@…`). `From:`, `Date:` and
-//!   `Message-ID:` are added where they are missing. Where a text begins without the empty line that should come before it, the line is added.
-//! - `Received:` fields are counted: many of them mean that a message runs in circles (RFC 5321 section 6.3). So are all fields, whatever becomes of them.
+//! - `Return-Path:` fields are left out: the server that delivers a message writes it (RFC 5321
+//!   section 4.4).
+//! - From hosts outside of our networks, fields that only this server writes are left out:
+//!   `X-Barepost-*`, and what a reader could take for its own `Authentication-Results:`, with a dot
+//!   behind the name or in an encoding.
+//! - Of a message that an account submits (RFC 6409 section 8) `Bcc:` is left out, and a line of a
+//!   mailbox file above the header (`From ada@…`). `From:`, `Date:` and `Message-ID:` are added
+//!   where they are missing. Where a text begins without the empty line that should come before it,
+//!   the line is added.
+//! - `Received:` fields are counted: many of them mean that a message runs in circles (RFC 5321
+//!   section 6.3). So are all fields, whatever becomes of them.
 //!
 //! Everything else passes as it is, in runs as long as they come.
 //!
@@ -21,7 +26,8 @@ use crate::writer::Writer;
 
 /// Bytes of a line that are held back at most.
 const HELD_BYTES_MAX: usize = 256;
-/// Bytes that are added at most: an address, the date, an identifier at a host's name, an empty line.
+/// Bytes that are added at most: an address, the date, an identifier at a host's name, an empty
+/// line.
 const ADDED_BYTES_MAX: usize = 384 + "From: \r\n".len() + AUTHOR_BYTES_MAX;
 /// The longest address that a `From` field is added for (RFC 5321 section 4.5.3.1).
 const AUTHOR_BYTES_MAX: usize = 320;
@@ -114,7 +120,8 @@ enum Line {
 }
 
 impl Known {
-    /// Counts the field that begins with this line. What is said of a line that others leave as it is may be no field.
+    /// Counts the field that begins with this line. What is said of a line that others leave as it
+    /// is may be no field.
     fn note(&mut self, line: Line) {
         let is_field = !matches!(line, Line::Unknown | Line::Folded | Line::Empty | Line::Text | Line::OtherField);
         self.fields = self.fields.saturating_add(u16::from(is_field));
@@ -160,7 +167,8 @@ impl Revision {
         self.known.hops
     }
 
-    /// How many header fields there were so far, those left out included; 65,535 stands for that and more.
+    /// How many header fields there were so far, those left out included; 65,535 stands for that
+    /// and more.
     pub fn fields(&self) -> u16 {
         self.known.fields
     }
@@ -471,7 +479,8 @@ impl Revision {
         self.is_ours(name) || self.origin == Origin::Stranger && is_result
     }
 
-    /// Whether a server that calls itself so in `Authentication-Results:` is, or could be taken for, this one.
+    /// Whether a server that calls itself so in `Authentication-Results:` is, or could be taken
+    /// for, this one.
     fn is_own_name(&self, server: &[u8], own: &Reviser<'_>) -> bool {
         let is_plain = server.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte));
         let undotted = server.iter().rposition(|byte| *byte != b'.').map_or(0, |last| last + 1);
@@ -483,7 +492,8 @@ impl Revision {
         server.eq_ignore_ascii_case(own.hostname.as_bytes())
     }
 
-    /// Whether this is a line that mailbox files have above each message: `From ada@example.org Fri Feb 13 23:31:30 2009`.
+    /// Whether this is a line that mailbox files have above each message: `From ada@example.org Fri
+    /// Feb 13 23:31:30 2009`.
     fn is_envelope_line(&self, name: &[u8], rest: &[u8]) -> bool {
         let is_first = self.origin == Origin::Submitted && self.known.fields == 0;
         is_first && matches!(name, b"From" | b">From") && rest.starts_with(b" ")

@@ -231,8 +231,8 @@ impl Session {
         }
     }
 
-    /// The password by which the client has logged in is not the account's any more: the session ends, and nothing is
-    /// deleted without a QUIT. Whoever has not logged in goes on.
+    /// The password by which the client has logged in is not the account's any more: the session
+    /// ends, and nothing is deleted without a QUIT. Whoever has not logged in goes on.
     pub fn password_changed(&mut self, actions: &mut impl Actions) {
         match self.expect {
             _ if self.maildrop.is_none() => {}

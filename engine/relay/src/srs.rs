@@ -5,9 +5,11 @@
 //!   SRS0=theirs=DAY=there.test=bob@first.test    ──▸  SRS1=SEALDAY=first.test==theirs=DAY=there.test=bob@us.test
 //!   SRS1=other=first.test==theirs=…@second.test  ──▸  SRS1=SEALDAY=first.test==theirs=…@us.test
 //! ```
-//! The seal is a keyed hash that we alone can make; it does not depend on case, since not everybody leaves that alone. The day is what the address was made on. Only who rewrote an address first reads its day,
-//! so each who rewrites it again adds a day of its own, behind the seal. An address that
-//! was rewritten before keeps the first one who did so, and no others: so it does not grow with each who sends a letter on.
+//! The seal is a keyed hash that we alone can make; it does not depend on case, since not everybody
+//! leaves that alone. The day is what the address was made on. Only who rewrote an address first
+//! reads its day, so each who rewrites it again adds a day of its own, behind the seal. An address
+//! that was rewritten before keeps the first one who did so, and no others: so it does not grow
+//! with each who sends a letter on.
 //!
 //! Invariants:
 //! - What is rewritten is a valid path, or is not rewritten: a local part has 64 octets at most (RFC 5321 section 4.5.3.1.1).
@@ -136,8 +138,8 @@ fn first_of<'a>(local_part: &'a str, domain: &'a str) -> Option<(&'a str, &'a st
     }
 }
 
-/// Whether a day is not too long ago. One of the future was made by a clock that went wrong since: it is the oldest
-/// there can be. `None`: it is no day.
+/// Whether a day is not too long ago. One of the future was made by a clock that went wrong since:
+/// it is the oldest there can be. `None`: it is no day.
 fn is_recent(day: &str, now: UnixTime) -> Option<bool> {
     let age = (DAYS_TOLD + day_of(now) - number(day)?) % DAYS_TOLD;
     Some(age <= DAYS)

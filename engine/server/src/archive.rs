@@ -61,7 +61,8 @@ pub(crate) struct Archive {
     core: CoreId,
     owners: Owners,
     pub(crate) own: Own,
-    /// Accounts of this core's whose password has changed, and whose sessions here have not been ended.
+    /// Accounts of this core's whose password has changed, and whose sessions here have not been
+    /// ended.
     outdated: Vec<AccountId>,
     /// Not there where there is no other core.
     elsewhere: Option<Elsewhere>,

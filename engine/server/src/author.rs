@@ -1,7 +1,7 @@
 //! In whose name a message is written: the addresses in its `From` field, and their domain.
 //!
-//! Only what every reader of mail reads alike counts. A message of which that cannot be said is nobody's: from another
-//! server it goes to Junk, from one of our accounts it is refused.
+//! Only what every reader of mail reads alike counts. A message of which that cannot be said is
+//! nobody's: from another server it goes to Junk, from one of our accounts it is refused.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -54,7 +54,8 @@ fn addresses_of(header: &[u8], is_cut: bool) -> Result<Vec<String>, &'static str
     field.unambiguous_addresses().filter(|addresses| !addresses.is_empty()).ok_or(UNREADABLE)
 }
 
-/// How many lines look like a `From` field. A line that is no field ends a header for some readers, and not for others.
+/// How many lines look like a `From` field. A line that is no field ends a header for some readers,
+/// and not for others.
 fn lines_of_from(header: &[u8]) -> usize {
     let is_from = |line: &&[u8]| {
         let colon = line.iter().position(|byte| *byte == b':');
@@ -64,8 +65,8 @@ fn lines_of_from(header: &[u8]) -> usize {
     header.split(|byte| *byte == b'\n').filter(is_from).count()
 }
 
-/// An address of a host is no domain: nobody speaks for it. Nor is a name outside of ASCII: where its domain is in the
-/// name system is not known here.
+/// An address of a host is no domain: nobody speaks for it. Nor is a name outside of ASCII: where
+/// its domain is in the name system is not known here.
 fn domain_of(address: &str) -> Option<Name> {
     let (_, domain) = address.rsplit_once('@')?;
     let is_usable = !domain.starts_with('[') && domain.is_ascii();
@@ -75,7 +76,8 @@ fn domain_of(address: &str) -> Option<Name> {
 /// The addresses in whose name a message is submitted.
 pub(crate) struct Authors {
     pub(crate) from: Vec<String>,
-    /// Those of the account that sends it on unchanged, if it says so (`Resent-From`, RFC 5322 section 3.6.6).
+    /// Those of the account that sends it on unchanged, if it says so (`Resent-From`, RFC 5322
+    /// section 3.6.6).
     pub(crate) resent_from: Option<Vec<String>>,
 }
 

@@ -495,7 +495,8 @@ impl Engine {
         self.end_outdated_sessions();
     }
 
-    /// A clerk may have told a new password: whoever has logged in on this core by the old one is logged out.
+    /// A clerk may have told a new password: whoever has logged in on this core by the old one is
+    /// logged out.
     fn end_outdated_sessions(&mut self) {
         while let Some(account) = self.common.store.next_outdated() {
             self.end_sessions_of(account);

@@ -289,12 +289,14 @@ impl Common {
         }
     }
 
-    /// Whether there are so many connections, or is so little memory, that a new caller is sent away.
+    /// Whether there are so many connections, or is so little memory, that a new caller is sent
+    /// away.
     pub(crate) fn is_crowded(&self) -> bool {
         self.net.connection_count() > self.crowd || self.is_low_on_memory
     }
 
-    /// Whether addresses that have very many connections have to lose some, so that a new caller need not be sent away.
+    /// Whether addresses that have very many connections have to lose some, so that a new caller
+    /// need not be sent away.
     pub(crate) fn is_tight(&self) -> bool {
         self.net.connection_count() > self.tight
     }

@@ -304,8 +304,8 @@ impl Engine {
         machine.ring_doorbells();
     }
 
-    /// Phase 6: one thing is computed that takes long and cannot be cut, after all that this turn had to say is on its
-    /// way. The kinds take turns.
+    /// Phase 6: one thing is computed that takes long and cannot be cut, after all that this turn
+    /// had to say is on its way. The kinds take turns.
     fn compute(&mut self, machine: &mut impl Machine) {
         for _ in 0..Computed::KINDS {
             let kind = self.next_computed;

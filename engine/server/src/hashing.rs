@@ -1,16 +1,19 @@
 //! Password hashes: one at a time, on a core that has the time, and in an order that is fair.
 //!
-//! A hash takes some 20 ms of a core and cannot be cut. A job owns what it needs, so it is computed on any core: where
-//! there are several, never on the first one, which the disk and often the network card depend on. The result goes to the
-//! session that asked, by the frame of its connection.
+//! A hash takes some 20 ms of a core and cannot be cut. A job owns what it needs, so it is computed
+//! on any core: where there are several, never on the first one, which the disk and often the
+//! network card depend on. The result goes to the session that asked, by the frame of its
+//! connection.
 //!
-//! - A client that has not failed comes before those that have, from wherever they come (`mail::Throttle::guilt`); every
-//!   fourth turn goes to the job that waits longest, so that each has its turn.
-//! - After a hash a core rests from hashing as long as the hash took, unless it has nothing else to do. So hashes take
-//!   half of a busy core's time at most.
+//! - A client that has not failed comes before those that have, from wherever they come
+//!   (`mail::Throttle::guilt`); every fourth turn goes to the job that waits longest, so that each
+//!   has its turn.
+//! - After a hash a core rests from hashing as long as the hash took, unless it has nothing else to
+//!   do. So hashes take half of a busy core's time at most.
 //!
 //! Invariants:
-//! - A session has one job at most. A result is given for the number of its job, so it is never taken for another's.
+//! - A session has one job at most. A result is given for the number of its job, so it is never
+//!   taken for another's.
 //! - A job whose session is gone is not computed, unless it is being computed already.
 
 use alloc::boxed::Box;
@@ -129,7 +132,8 @@ impl Hashing {
         number
     }
 
-    /// The core that computes the next job: the one with the fewest of this core's, and not the first of several.
+    /// The core that computes the next job: the one with the fewest of this core's, and not the
+    /// first of several.
     fn least_busy(&self) -> CoreId {
         let others = (u8::from(self.cores > 1)..self.cores).map(CoreId);
         let load = |core: &CoreId| match *core == self.own {
@@ -177,7 +181,8 @@ impl Hashing {
         self.messages.pop_front()
     }
 
-    /// The job whose turn it is, if one may be computed now. `is_quiet`: the core has nothing else to do.
+    /// The job whose turn it is, if one may be computed now. `is_quiet`: the core has nothing else
+    /// to do.
     pub(crate) fn next_job(
         &mut self,
         throttle: &Throttle,
@@ -200,7 +205,8 @@ impl Hashing {
         Some((waiting, task))
     }
 
-    /// The job is computed, which took from `began` to `ended`. The session returned is to be resumed.
+    /// The job is computed, which took from `began` to `ended`. The session returned is to be
+    /// resumed.
     pub(crate) fn computed(
         &mut self,
         waiting: Waiting,
@@ -254,7 +260,8 @@ mod tests {
         hashing.computed(waiting, HashResult::Wrong, (NOW, NOW)).map(FrameId::index)
     }
 
-    /// Many clients of one network fail at one account; returns what is known of that, and their jobs.
+    /// Many clients of one network fail at one account; returns what is known of that, and their
+    /// jobs.
     fn flood(hashing: &mut Hashing) -> Throttle {
         let mut throttle = Throttle::new([1; 16]);
         for host in 0..100 {

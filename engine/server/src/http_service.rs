@@ -209,13 +209,15 @@ impl Conversation {
         common: &mut Common,
         act: impl FnOnce(&mut Session, &mut Hands<'_>) -> R,
     ) -> R {
-        // A stream that waits for room must not keep others from being answered: each takes its part of all that there is.
+        // A stream that waits for room must not keep others from being answered: each takes its
+        // part of all that there is.
         let unread_bytes_max = if let Session::One(_) = self.session { UNREAD_BYTES_MAX } else { usize::MAX };
         let Conversation { session, errand, charge, .. } = self;
         act(session, &mut Hands { common, caller, errand, charge, unread_bytes_max })
     }
 
-    /// Charges what the client makes the server keep now. A client with more than its share is told so, and goes.
+    /// Charges what the client makes the server keep now. A client with more than its share is told
+    /// so, and goes.
     #[inline]
     fn settle(&mut self, caller: Caller, common: &mut Common) {
         let kept = self.kept_bytes();

@@ -1,8 +1,12 @@
 //! Logins: a name and what proves it arrive, and an answer follows in a later turn.
 //!
-//! A password hash costs some 20 ms and cannot be cut, so it is a job that another core may compute, one a turn and after all that the turn had to say (`hashing`). A password that was right within the last hour needs none, nor does a proof of SCRAM: that costs the client what it spares us, and here a few hashes of a
-//! hundred bytes. The answer to a failed login waits as long as the throttle says; the answer to a right one waits for nothing. That is so whatever the protocol: an attempt is begun,
-//! decided and ended here, and its session only says what came of it.
+//! A password hash costs some 20 ms and cannot be cut, so it is a job that another core may
+//! compute, one a turn and after all that the turn had to say (`hashing`). A password that was
+//! right within the last hour needs none, nor does a proof of SCRAM: that costs the client what it
+//! spares us, and here a few hashes of a hundred bytes. The answer to a failed login waits as long
+//! as the throttle says; the answer to a right one waits for nothing. That is so whatever the
+//! protocol: an attempt is begun, decided and ended here, and its session only says what came of
+//! it.
 //!
 //! Of a name that nobody has, and of an account that has no verifier, the same is said and done as of any other ([`Verifier::of_nobody`]).
 
@@ -22,8 +26,8 @@ use crate::directory::Login;
 use crate::hashing::{Applicant, HashNumber, HashResult, HashTask};
 use crate::session::Caller;
 
-/// Bytes of a name or a password that are kept until a login is decided. Accounts have shorter ones, so what is cut off a
-/// longer one does not make it right.
+/// Bytes of a name or a password that are kept until a login is decided. Accounts have shorter
+/// ones, so what is cut off a longer one does not make it right.
 const WORD_BYTES_MAX: usize = 1024;
 
 const _: () = assert!(PASSWORD_BYTES_MAX < WORD_BYTES_MAX);
@@ -303,7 +307,8 @@ impl Common {
         AttemptState::Hashing(self.hashing.ask(caller.connection.0, applicant, task))
     }
 
-    /// Which account a hash that was computed lets in. A password that was changed meanwhile is not right any more.
+    /// Which account a hash that was computed lets in. A password that was changed meanwhile is not
+    /// right any more.
     fn let_in_by(&mut self, login: &Login, result: &HashResult) -> Option<AccountId> {
         let HashResult::Right { password, hash } = result else { return None };
         let known = self.store.account(login.account?).filter(|known| known.password_hash == hash)?;
@@ -311,7 +316,8 @@ impl Common {
         Some(known.id)
     }
 
-    /// The attempt's turn has come, if it still waits for one: its hash is computed, or it needs none.
+    /// The attempt's turn has come, if it still waits for one: its hash is computed, or it needs
+    /// none.
     pub(crate) fn login_decided(&mut self, attempt: &mut Attempt, caller: Caller) -> Option<Decision> {
         let verdict = match attempt.state {
             AttemptState::Refused | AttemptState::Granted => return None,

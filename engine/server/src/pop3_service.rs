@@ -88,8 +88,8 @@ impl Conversation {
         maildrop.is_some_and(|maildrop| maildrop.account == account) || login::awaits_maildrop_of(account, &self.state)
     }
 
-    /// The password of an account has changed. An attempt to log in is decided by what the password is then, unless it was
-    /// granted and waits for its maildrop.
+    /// The password of an account has changed. An attempt to log in is decided by what the password
+    /// is then, unless it was granted and waits for its maildrop.
     pub(crate) fn password_changed(&mut self, account: AccountId, caller: Caller, common: &mut Common) {
         if self.is_of(account) {
             self.with(caller, common, |session, hands| {

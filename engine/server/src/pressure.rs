@@ -6,8 +6,9 @@
 //! costs nothing before it is needed, and a session that waits for us is never touched; but for one whose letter is for accounts of
 //! several cores: it holds buffers of one while it waits for another's, and two such could wait for each other for ever.
 //!
-//! Connections are shared by addresses and networks ([`Crowding`]). Before a new client has to be sent away, those that
-//! have the most lose their idle ones, at once and whatever they say: commands that lead to nothing keep no connection.
+//! Connections are shared by addresses and networks ([`Crowding`]). Before a new client has to be
+//! sent away, those that have the most lose their idle ones, at once and whatever they say:
+//! commands that lead to nothing keep no connection.
 
 use budget::Charge;
 use machine::{Instant, Micros};
@@ -51,7 +52,8 @@ pub(crate) struct Crowding {
 }
 
 impl Crowding {
-    /// While connections run short: the share beyond which an address loses idle ones, half of the largest there is.
+    /// While connections run short: the share beyond which an address loses idle ones, half of the
+    /// largest there is.
     fn share(&mut self, common: &Common) -> Option<u32> {
         if !common.is_tight() {
             return None;
@@ -81,13 +83,15 @@ enum Shortage {
     Transactions,
     /// Handshakes of TLS.
     Handshakes,
-    /// What clients make the core keep: held by those whose address or network has more than its share.
+    /// What clients make the core keep: held by those whose address or network has more than its
+    /// share.
     Memory,
     /// Connections.
     Connections,
 }
 
-/// The order in which connections end while the machine's reserve of memory is touched: those that keep most go first.
+/// The order in which connections end while the machine's reserve of memory is touched: those that
+/// keep most go first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shedding {
     /// Bytes that a session keeps at least to be ended next.
@@ -131,7 +135,8 @@ impl Engine {
         }
     }
 
-    /// Ends some of the sessions that keep most, and lowers the mark when there are few of these. The machine says in the next turn whether that was enough.
+    /// Ends some of the sessions that keep most, and lowers the mark when there are few of these.
+    /// The machine says in the next turn whether that was enough.
     #[cold]
     fn shed(&mut self) {
         let mut ended = 0;
@@ -222,8 +227,9 @@ impl Shortage {
 }
 
 impl Session {
-    /// Whether nothing has moved since it was marked, and that is as long ago as the patience in this shortage. Marks it
-    /// otherwise. Where connections run short, nothing moves in an idle one, whatever its client says.
+    /// Whether nothing has moved since it was marked, and that is as long ago as the patience in
+    /// this shortage. Marks it otherwise. Where connections run short, nothing moves in an idle
+    /// one, whatever its client says.
     fn stands_still(&mut self, shortage: Shortage, common: &Common) -> bool {
         let waits_for_us = matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn) && !self.holds_and_waits(common);
         if waits_for_us || self.is_to_be_greeted() {

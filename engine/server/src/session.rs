@@ -167,7 +167,8 @@ impl Session {
         session
     }
 
-    /// A client has connected to a service that speaks TLS from the start. When there is no place for it, it hears so before a handshake is spent on it.
+    /// A client has connected to a service that speaks TLS from the start. When there is no place
+    /// for it, it hears so before a handshake is spent on it.
     fn begin_with_handshake(caller: Caller, guest: Guest, common: &mut Common) -> Session {
         if guest == Guest::Refused || common.is_crowded() {
             common.secure.outcomes.turned_away += 1;
@@ -271,8 +272,8 @@ impl Session {
         }
     }
 
-    /// Whether its client has begun nothing and is owed nothing. Commands that lead to nothing, such as NOOP, do not
-    /// make it busy.
+    /// Whether its client has begun nothing and is owed nothing. Commands that lead to nothing,
+    /// such as NOOP, do not make it busy.
     pub(crate) fn is_idle(&self, common: &Common) -> bool {
         match (self.waits_for(), &self.talk) {
             (WaitsFor::Nothing, _) => common.net.unacknowledged(self.caller.connection) == 0,
@@ -282,8 +283,8 @@ impl Session {
         }
     }
 
-    /// Whether it is one of more connections than its address may have while connections run short: it was refused, or
-    /// its address or network has a share of all that is larger than `share`.
+    /// Whether it is one of more connections than its address may have while connections run short:
+    /// it was refused, or its address or network has a share of all that is larger than `share`.
     pub(crate) fn is_one_of_too_many(&self, share: u32, common: &mut Common) -> bool {
         self.is_idle(common)
             && match self.guest {
@@ -398,12 +399,14 @@ impl Session {
         }
     }
 
-    /// The account's password has changed, and the client may have logged in by the old one: then the session ends.
+    /// The account's password has changed, and the client may have logged in by the old one: then
+    /// the session ends.
     pub(crate) fn password_changed(&mut self, account: AccountId, common: &mut Common) {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.password_changed(account, self.caller, common),
             Talk::Pop3(talk) => talk.password_changed(account, self.caller, common),
-            // The sessions of the webmail are notes of the account, which the change of the password takes away.
+            // The sessions of the webmail are notes of the account, which the change of the
+            // password takes away.
             Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }

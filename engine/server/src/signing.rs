@@ -7,8 +7,10 @@
 //! - What is signed is what is stored. No more of a letter is in memory than its header.
 //! - Who signs computes one signature, and then lets others go first: it takes up to some milliseconds, and cannot be cut. A core computes one a turn: of sessions, which wait at the gate for it, and of clerks of
 //!   the webmail and couriers who seal what they send on (`queue::sealing`), who wait here, in turns.
-//! - Of each letter [`LEAST_BYTES`] of the header are kept, whatever others keep. What it needs more comes from a pool of [`POOL_BYTES`] for all letters of a core, of which one
-//!   address gets a third (`budget`). A letter that has no room there is refused for now, rather than going unsigned.
+//! - Of each letter [`LEAST_BYTES`] of the header are kept, whatever others keep. What it needs
+//!   more comes from a pool of [`POOL_BYTES`] for all letters of a core, of which one address gets
+//!   a third (`budget`). A letter that has no room there is refused for now, rather than going
+//!   unsigned.
 //!
 //! A letter is not signed where it is in nobody's name or that of several domains, where its header is longer than signatures look at, or where what would sign it has no room above it.
 
@@ -85,7 +87,8 @@ impl Signer {
         !self.keys.is_empty()
     }
 
-    /// Begins to sign a letter that comes from `address`, or at least to find out who has written it.
+    /// Begins to sign a letter that comes from `address`, or at least to find out who has written
+    /// it.
     pub(crate) fn begin(&self, address: IpAddr) -> Box<Signing> {
         let (stage, charge) = (Stage::Arriving(Reading::to_sign()), Charge::new(LEAST_BYTES));
         Box::new(Signing { stage, signatures: Vec::new(), address, charge })

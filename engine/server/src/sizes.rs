@@ -15,8 +15,8 @@ use crate::session::Session;
 const MEMORY_BYTES_MIN: u64 = 96 << 20;
 /// What each further core needs at least.
 const MEMORY_BYTES_MORE: u64 = 46 << 20;
-/// Of that, what a core takes whatever the memory: the hasher's, tables of one size, the card's buffers, and what is lost
-/// in rounding sizes up.
+/// Of that, what a core takes whatever the memory: the hasher's, tables of one size, the card's
+/// buffers, and what is lost in rounding sizes up.
 const FIXED_BYTES: u64 = 42 << 20;
 
 /// Bytes that each connection may make the server keep, however short memory is: see [`budget`].
@@ -25,14 +25,15 @@ pub(crate) const KEPT_BYTES_LEAST: u32 = 2048;
 /// Bytes of the pool above that, for each connection that there may be.
 const KEPT_BYTES_POOLED: usize = 512;
 
-/// Bytes for what is found out about messages, whatever the memory: answers of name servers about their senders, and
-/// headers that are kept until they are checked or signed.
+/// Bytes for what is found out about messages, whatever the memory: answers of name servers about
+/// their senders, and headers that are kept until they are checked or signed.
 const JUDGED_BYTES: u64 = 8 << 20;
 
 /// Memory for each connection that there may be, one buffer in use counted in.
 const BYTES_PER_CONNECTION: u64 = 16 << 10;
 const CONNECTIONS_MAX: u64 = 65_536;
-/// Memory for each SMTP transaction that there may be. Its buffers are lent from a pool, so this sets their number only.
+/// Memory for each SMTP transaction that there may be. Its buffers are lent from a pool, so this
+/// sets their number only.
 const BYTES_PER_TRANSACTION: u64 = 512 << 10;
 /// Pools are filled at boot, so a large machine's grow no further than serves: 512 MiB of blocks, 128 of buffers.
 const BLOCKS_MAX: u64 = 131_072;
@@ -64,10 +65,11 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes for each of `cores` cores that have `memory_bytes` together; `None` for less than [`Sizes::memory_bytes_min`]. A
-    /// sixteenth is for what connections send and receive, half of that for bodies on their way to and from the disk. Of what
-    /// tables of a fixed size leave, a quarter is for the store's index, which grows; the rest is for tables, and for what
-    /// clients make the core keep.
+    /// The sizes for each of `cores` cores that have `memory_bytes` together; `None` for less than
+    /// [`Sizes::memory_bytes_min`]. A sixteenth is for what connections send and receive, half of
+    /// that for bodies on their way to and from the disk. Of what tables of a fixed size leave, a
+    /// quarter is for the store's index, which grows; the rest is for tables, and for what clients
+    /// make the core keep.
     pub fn for_memory(memory_bytes: u64, cores: u8) -> Option<Sizes> {
         let share_bytes = memory_bytes / u64::from(cores.max(1));
         let scaled_bytes = share_bytes.saturating_sub(FIXED_BYTES);
@@ -96,8 +98,9 @@ impl Sizes {
         self.connections * KEPT_BYTES_POOLED
     }
 
-    /// Bytes that the core may take after its start, at most: the least shares of all connections and their TLS, the pool
-    /// above them, the store's index, and all else that has a limit of its own. The machine checks that they are there.
+    /// Bytes that the core may take after its start, at most: the least shares of all connections
+    /// and their TLS, the pool above them, the store's index, and all else that has a limit of its
+    /// own. The machine checks that they are there.
     pub fn promised_bytes(&self) -> u64 {
         let connections = self.kept_bytes_max() + self.connections * tls::CONNECTION_BYTES_MAX;
         let handshakes = Secure::handshakes_max(self.connections) * tls::HANDSHAKE_BYTES_MAX;

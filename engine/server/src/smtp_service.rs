@@ -56,7 +56,8 @@ use sender::Finding;
 /// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
 const HOPS_MAX: u16 = 100;
 
-/// A message whose header has more fields is not taken: what checks and signs it has work to do for each.
+/// A message whose header has more fields is not taken: what checks and signs it has work to do for
+/// each.
 const FIELDS_MAX: u16 = 1_000;
 
 /// For how long a message may be held that is submitted here: 60 days.
@@ -234,7 +235,8 @@ impl Conversation {
         matches!(self.client.as_deref(), Some(Client::User(user)) if *user == account)
     }
 
-    /// The password of an account has changed. An attempt to log in is decided by what the password is then.
+    /// The password of an account has changed. An attempt to log in is decided by what the password
+    /// is then.
     pub(crate) fn password_changed(&mut self, account: AccountId, caller: Caller, common: &mut Common) {
         if self.is_of(account) {
             self.with(caller, common, |session, hands| session.password_changed(hands));

@@ -87,8 +87,8 @@ pub struct Settings {
     pub recipients_max: u16,
     /// Faulty or misplaced commands since the last accepted message; one more ends the session by 421.
     pub faults_max: u8,
-    /// Commands other than MAIL and RCPT of a client that has not logged in, since the last accepted
-    /// message; one more ends the session by 421.
+    /// Commands other than MAIL and RCPT of a client that has not logged in, since the last
+    /// accepted message; one more ends the session by 421.
     pub idle_commands_max: u8,
     /// Refused recipients of a session; one more ends it by 421.
     pub refused_recipients_max: u8,

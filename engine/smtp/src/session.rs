@@ -311,8 +311,9 @@ impl Session {
         }
     }
 
-    /// The password by which the client has logged in is not the account's any more: the session ends (RFC 5321 section 3.8).
-    /// A message that is whole is still answered, and one that is not is dropped. Whoever has not logged in goes on.
+    /// The password by which the client has logged in is not the account's any more: the session
+    /// ends (RFC 5321 section 3.8). A message that is whole is still answered, and one that is not
+    /// is dropped. Whoever has not logged in goes on.
     pub fn password_changed(&mut self, actions: &mut impl Actions) {
         match self.expect {
             _ if self.identity == Identity::Unknown => {}

@@ -1,8 +1,9 @@
 //! The beginning of a message, gathered until its reader has enough of it.
 //!
-//! One read gives the octets that lie together on the disk. How many these are is the store's affair: a chunk ends,
-//! a head begins or ends, and all of that may be in the middle of a line. A reader that needs what belongs together
-//! gathers it here, reads on at [`Beginning::next`], and parses again with each part.
+//! One read gives the octets that lie together on the disk. How many these are is the store's
+//! affair: a chunk ends, a head begins or ends, and all of that may be in the middle of a line. A
+//! reader that needs what belongs together gathers it here, reads on at [`Beginning::next`], and
+//! parses again with each part.
 //!
 //! Invariants:
 //! - The octets are those of the message from the first offset on, in order, without a gap.

@@ -43,8 +43,9 @@ impl Body {
         self.uid
     }
 
-    /// Octets from the offset that was asked for on; at most 32,256, and none of an empty body only. Where they end
-    /// means nothing: a reader that needs more at once gathers it with [`crate::Beginning`].
+    /// Octets from the offset that was asked for on; at most 32,256, and none of an empty body
+    /// only. Where they end means nothing: a reader that needs more at once gathers it with
+    /// [`crate::Beginning`].
     pub fn bytes(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
@@ -169,9 +170,9 @@ impl Store {
         self.known(account, mailbox).map_or(0, |mailbox| mailbox.messages.count_below(uid))
     }
 
-    /// Asks for octets of a message from `offset` on: at least one if there is one, and as many as lie together on the
-    /// disk at most. `continuation` is woken with [`Outcome::Body`], or with [`Outcome::Refused`]: `Damaged`,
-    /// `Unreadable`, `NoSuchMessage`.
+    /// Asks for octets of a message from `offset` on: at least one if there is one, and as many as
+    /// lie together on the disk at most. `continuation` is woken with [`Outcome::Body`], or with
+    /// [`Outcome::Refused`]: `Damaged`, `Unreadable`, `NoSuchMessage`.
     ///
     /// Errors: `NotServing`, `NoSuchMailbox`, `NoSuchMessage`, `PastEnd`, `Busy` for too many reads.
     pub fn read(

@@ -4,13 +4,15 @@
 //! - Our own pages may run nothing that is written in them, load nothing from elsewhere, and lie in nobody's frame.
 //! - What comes from a message is never of our pages' origin: it is a download, or a document in a sandbox.
 //! - Nothing that is somebody's mail is kept by a cache.
-//! - No page of another site holds a window of ours, or has anything of ours as an image or a script. A document in a sandbox says
-//!   nothing of windows: browsers would refuse to show it.
-//! - No page and no message lets a browser look up the names in its links before the reader follows one.
+//! - No page of another site holds a window of ours, or has anything of ours as an image or a
+//!   script. A document in a sandbox says nothing of windows: browsers would refuse to show it.
+//! - No page and no message lets a browser look up the names in its links before the reader follows
+//!   one.
 //!
-//! Answers to: RFC 9110 section 15; Content Security Policy Level 3; RFC 6266 (names of downloads); Clear Site Data section 3; HTML section 7.1.3
-//! (Cross-Origin-Opener-Policy); Fetch section 3.7 (Cross-Origin-Resource-Policy).
-//! `X-DNS-Prefetch-Control` has no standard; Chromium and Firefox know it.
+//! Answers to: RFC 9110 section 15; Content Security Policy Level 3; RFC 6266 (names of downloads);
+//! Clear Site Data section 3; HTML section 7.1.3 (Cross-Origin-Opener-Policy); Fetch section 3.7
+//! (Cross-Origin-Resource-Policy). `X-DNS-Prefetch-Control` has no standard; Chromium and Firefox
+//! know it.
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -1,20 +1,26 @@
-//! Elements of a message's HTML that make a browser contact hosts, although the document's policy lets it load nothing.
+//! Elements of a message's HTML that make a browser contact hosts, although the document's policy
+//! lets it load nothing.
 //!
-//! A Content Security Policy has no say in `<link rel=preconnect>` and `<link rel=dns-prefetch>`, and Chromium connects for a nested
-//! frame before the policy blocks it. So the document that goes out has no such elements at all, whether or not its reader asked for
-//! remote content: none of them shows anything of use.
+//! A Content Security Policy has no say in `<link rel=preconnect>` and `<link rel=dns-prefetch>`,
+//! and Chromium connects for a nested frame before the policy blocks it. So the document that goes
+//! out has no such elements at all, whether or not its reader asked for remote content: none of
+//! them shows anything of use.
 //!
-//! A parser makes an element only of `<` and its name, so these characters are looked for wherever they stand: in text, comments,
-//! attributes, raw text and foreign content alike. Each tag of [`NAMES`] gets a `!` behind its `<`, which makes it a comment up to the
-//! next `>` (HTML, "bogus comment state"); where `<` begins no tag the `!` does nothing. That needs no knowledge of the state in which a
-//! browser's parser is, so there is no disagreement with it that an attacker could use. A document stays in order, since a comment may
-//! stand anywhere, also in its head.
+//! A parser makes an element only of `<` and its name, so these characters are looked for wherever
+//! they stand: in text, comments, attributes, raw text and foreign content alike. Each tag of
+//! [`NAMES`] gets a `!` behind its `<`, which makes it a comment up to the next `>` (HTML, "bogus
+//! comment state"); where `<` begins no tag the `!` does nothing. That needs no knowledge of the
+//! state in which a browser's parser is, so there is no disagreement with it that an attacker could
+//! use. A document stays in order, since a comment may stand anywhere, also in its head.
 //!
 //! Invariants:
-//! - What comes out has no `<` or `</` with one of [`NAMES`] behind it that is a whole name, in capital or small letters.
-//! - It does not depend on how the document is cut into pieces, of which at most [`HELD_BYTES_MAX`] are held back.
+//! - What comes out has no `<` or `</` with one of [`NAMES`] behind it that is a whole name, in
+//!   capital or small letters.
+//! - It does not depend on how the document is cut into pieces, of which at most [`HELD_BYTES_MAX`]
+//!   are held back.
 //!
-//! Answers to: HTML sections 13.2.5.6 to 13.2.5.8 (tags), 13.2.5.41 and 13.2.5.42 (comments); w3c/webappsec-csp issue 282.
+//! Answers to: HTML sections 13.2.5.6 to 13.2.5.8 (tags), 13.2.5.41 and 13.2.5.42 (comments);
+//! w3c/webappsec-csp issue 282.
 
 use alloc::string::String;
 
@@ -75,7 +81,8 @@ impl Inert {
     }
 }
 
-/// How many bytes of this, which begins with `<`, are the beginning of a tag, up to the end of its name.
+/// How many bytes of this, which begins with `<`, are the beginning of a tag, up to the end of its
+/// name.
 fn tag_length(html: &str) -> usize {
     let mut length = "<".len();
     for letter in html.chars().skip(1) {

@@ -118,7 +118,8 @@ pub struct Office<'a> {
     pub nobody: Continuation,
     /// The machine's name.
     pub host: &'a str,
-    /// Whether a clerk is about to change the password of an account, so that no two change it at once.
+    /// Whether a clerk is about to change the password of an account, so that no two change it at
+    /// once.
     pub is_changing: &'a dyn Fn(AccountId) -> bool,
     /// The addresses of the accounts that see what is for administrators.
     pub administrators: &'a [String],

@@ -89,8 +89,8 @@ impl Session {
         self.reply_is_due(*request, answer, actions);
     }
 
-    /// Bytes of memory that the client makes us keep, but for the session itself, the bodies of replies, and what was
-    /// admitted of the bodies of requests.
+    /// Bytes of memory that the client makes us keep, but for the session itself, the bodies of
+    /// replies, and what was admitted of the bodies of requests.
     pub fn kept_bytes(&self) -> usize {
         let waits = match &self.expect {
             Expect::Body { answer, .. } | Expect::Reply { answer, .. } => answer.kept_bytes(),

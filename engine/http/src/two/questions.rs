@@ -6,8 +6,8 @@
 //!
 //! Invariants:
 //! - Not a byte of a body is taken before its sender is admitted, and never more than was.
-//! - Questions that wait take no more than [`WAITING_BYTES_MAX`] of memory, nor more than the client's share; one more
-//!   is answered by 503.
+//! - Questions that wait take no more than [`WAITING_BYTES_MAX`] of memory, nor more than the
+//!   client's share; one more is answered by 503.
 //! - Nothing is asked while more than [`UNSENT_BYTES_MAX`] of replies are not sent. A body that comes while its stream waits for that is refused with its stream: what opens the
 //!   windows may lie behind it.
 //! - The program's word goes to who has asked, or to nobody: a stream that was reset is over, and its question is not with anybody else.

@@ -111,8 +111,8 @@ pub(super) enum Taken {
 }
 
 impl Session {
-    /// A client has connected, and is told what we take. It speaks next. Where memory is short, it is told that we keep
-    /// nothing of its fields from one request to the next.
+    /// A client has connected, and is told what we take. It speaks next. Where memory is short, it
+    /// is told that we keep nothing of its fields from one request to the next.
     #[inline(never)]
     pub fn connected(actions: &mut impl Actions) -> Session {
         let own = [
@@ -152,8 +152,8 @@ impl Session {
         }
     }
 
-    /// Bytes of memory that the client makes us keep, the session itself counted in, but for the bodies of replies and
-    /// what was admitted of the bodies of requests.
+    /// Bytes of memory that the client makes us keep, the session itself counted in, but for the
+    /// bodies of replies and what was admitted of the bodies of requests.
     pub fn kept_bytes(&self) -> usize {
         let streams = self.streams.capacity() * size_of::<Stream>();
         let of_streams = self.streams.iter().map(Stream::kept_bytes).sum::<usize>();

@@ -123,7 +123,8 @@ impl Stream {
         }
     }
 
-    /// Bytes of memory that it takes beside its place in the list, but for those and what was admitted.
+    /// Bytes of memory that it takes beside its place in the list, but for those and what was
+    /// admitted.
     pub(super) fn kept_bytes(&self) -> usize {
         match &self.expect {
             Expect::Body { answer, .. } | Expect::Room(answer) => answer.kept_bytes(),

@@ -1,11 +1,14 @@
-//! Lists of addresses that all readers of mail read alike: for what is decided by the authors that a message names.
+//! Lists of addresses that all readers of mail read alike: for what is decided by the authors that
+//! a message names.
 //!
-//! Readers guess where a list is broken, and they guess differently: of `<ada@example.org> <bob@example.org>`
-//! one takes the first address and another the last. Here a list with two readings is refused.
+//! Readers guess where a list is broken, and they guess differently: of `<ada@example.org>
+//! <bob@example.org>` one takes the first address and another the last. Here a list with two
+//! readings is refused.
 //!
 //! Invariants:
 //! - What is read here is what `address` reads, in the same order.
-//! - Quotes, comments, brackets and groups end where they began. Nothing stands behind a bracket that closes.
+//! - Quotes, comments, brackets and groups end where they began. Nothing stands behind a bracket
+//!   that closes.
 //! - Outside of quotes and comments there is no `@` that is not part of an address. In front of
 //!   brackets the address in them may be repeated.
 //!
@@ -96,8 +99,8 @@ fn read_entry(entry: &[Spaced<'_>]) -> Option<Option<String>> {
     (phrase.iter().all(|(token, _)| is_of_phrase(token)) || is_repeated()).then_some(Some(address))
 }
 
-/// Whether a word can be part of a name, for all readers. An encoded word may have signs in it that divide a list for
-/// readers that do not know it.
+/// Whether a word can be part of a name, for all readers. An encoded word may have signs in it that
+/// divide a list for readers that do not know it.
 fn is_of_phrase(token: &Token<'_>) -> bool {
     match token {
         Token::Quoted(_) => true,

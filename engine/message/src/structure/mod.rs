@@ -5,8 +5,9 @@
 //!
 //! Invariants:
 //! - What comes out does not depend on how the message is cut into pieces.
-//! - At most [`PARTS_MAX`] parts, at most [`DEPTH_MAX`] deep, and bounded text of each. What lies deeper is not taken apart, and what
-//!   follows the last part is one more, so nothing of a message is lost: [`Structure::is_cut`] says so.
+//! - At most [`PARTS_MAX`] parts, at most [`DEPTH_MAX`] deep, and bounded text of each. What lies
+//!   deeper is not taken apart, and what follows the last part is one more, so nothing of a message
+//!   is lost: [`Structure::is_cut`] says so.
 //! - A part lies inside of the one that holds it, and behind the one before it.
 //! - The work is linear in the bytes; a line that begins with two dashes is held against the boundary of each open part.
 //!
@@ -34,6 +35,7 @@ pub const DEPTH_MAX: usize = 32;
 pub struct Structure {
     /// The message itself, and then what it holds, each part before what that holds.
     pub parts: Vec<Part>,
-    /// There were more than [`PARTS_MAX`], and the last part is all that followed them; or some lay deeper than [`DEPTH_MAX`].
+    /// There were more than [`PARTS_MAX`], and the last part is all that followed them; or some lay
+    /// deeper than [`DEPTH_MAX`].
     pub is_cut: bool,
 }

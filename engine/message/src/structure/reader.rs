@@ -304,7 +304,8 @@ impl Reader {
         self.expect = Expect::Field;
     }
 
-    /// There are too many parts: all that follows is one more, which the message itself holds, up to its end.
+    /// There are too many parts: all that follows is one more, which the message itself holds, up
+    /// to its end.
     fn rest_began(&mut self, start: u64, listener: &mut impl Listener) {
         assert!(!self.structure.is_cut, "the rest is not taken apart");
         self.structure.is_cut = true;

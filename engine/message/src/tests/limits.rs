@@ -9,7 +9,8 @@ use crate::structure::{ADDRESS_FIELD_BYTES_MAX, DEPTH_MAX, FIELD_BYTES_MAX, List
 
 #[test]
 fn what_follows_the_last_part_is_one_more_part() {
-    // The parts lie in multiparts of several levels, with more behind each; or are messages of their own.
+    // The parts lie in multiparts of several levels, with more behind each; or are messages of
+    // their own.
     let opening =
         "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n";
     let many = "--b\r\n\r\nx\r\n".repeat(PARTS_MAX - 2);

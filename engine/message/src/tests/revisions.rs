@@ -14,7 +14,8 @@ const AUTHOR: &str = "From: ada@mail.test\r\n";
 const DATE: &str = "Date: Fri, 13 Feb 2009 23:31:30 +0000\r\n";
 const IDENTIFIER: &str = "Message-ID: <2345@mail.test>\r\n";
 
-/// What comes out of a message that comes in pieces that end at `cuts`, while so many bytes are taken at a time; its hops and its fields.
+/// What comes out of a message that comes in pieces that end at `cuts`, while so many bytes are
+/// taken at a time; its hops and its fields.
 fn revised_in_pieces(message: &[u8], origin: Origin, cuts: &[usize], takes: &[usize]) -> (String, u16, u16) {
     let now = date_time(UnixTime::from_seconds(1_234_567_890));
     let own = Reviser { hostname: "mail.test", identifier: b"2345", author: "ada@mail.test", now: &now };
@@ -81,7 +82,8 @@ fn all_fields_of_a_header_are_counted_and_lines_that_go_on_are_not() {
         assert_eq!(fields(&"a:\r\n".repeat(1_001), origin), 1_001);
         assert_eq!(fields(&"a:\r\n".repeat(70_000), origin), u16::MAX);
     }
-    // A line that is no field ends what somebody submits, and not what another server sends. It does not count.
+    // A line that is no field ends what somebody submits, and not what another server sends. It
+    // does not count.
     assert_eq!(fields("a: b\r\nno field\r\nc: d\r\n", Origin::Submitted), 1);
     assert_eq!(fields("a: b\r\nno field\r\nc: d\r\n", Origin::Relayed), 2);
     assert_eq!(fields(&"A line of a text.\r\n".repeat(2_000), Origin::Relayed), 0);

@@ -128,8 +128,9 @@ impl Archive {
         self.outdated.pop()
     }
 
-    /// Tells all other cores the password that an account of this core's has now, for the clerk of this frame: how many they are.
-    /// The sessions of the account on this core are to be ended before anything else is heard ([`Archive::next_outdated`]).
+    /// Tells all other cores the password that an account of this core's has now, for the clerk of
+    /// this frame: how many they are. The sessions of the account on this core are to be ended
+    /// before anything else is heard ([`Archive::next_outdated`]).
     pub(crate) fn tell_password(&mut self, account: AccountId, frame: FrameId) -> u8 {
         self.outdated.push(account);
         let Some(known) = self.own.store.account(account) else { return 0 };

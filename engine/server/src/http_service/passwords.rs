@@ -1,4 +1,5 @@
-//! A new password is made ready where the connection is: its hash by a job as for a login (`hashing`), its verifier step by step, a turn each.
+//! A new password is made ready where the connection is: its hash by a job as for a login
+//! (`hashing`), its verifier step by step, a turn each.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};

@@ -45,8 +45,8 @@ pub(super) fn awaits_maildrop_of(account: AccountId, state: &State) -> bool {
     state.attempt.as_ref().is_some_and(|attempt| attempt.is_granted() && attempt.account() == Some(account))
 }
 
-/// The password that was right no longer is: an attempt that was granted is refused after all. Its maildrop, when it comes,
-/// is one that nobody wants.
+/// The password that was right no longer is: an attempt that was granted is refused after all. Its
+/// maildrop, when it comes, is one that nobody wants.
 pub(super) fn refuse_granted(session: &mut pop3::Session, hands: &mut Hands<'_>) {
     if hands.state.attempt.as_ref().is_some_and(|attempt| attempt.is_granted()) {
         answer(Err(LoginRefusal::Credentials), session, hands);

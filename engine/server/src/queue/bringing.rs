@@ -160,8 +160,8 @@ impl Courier {
     }
 }
 
-/// Why a delivery that has begun is over. Where another core was too busy to begin its part, the delivery is lost: to
-/// go on with it would be refused for ever.
+/// Why a delivery that has begun is over. Where another core was too busy to begin its part, the
+/// delivery is lost: to go on with it would be refused for ever.
 fn lost(refusal: Refusal) -> Refusal {
     if refusal == Refusal::Busy { Refusal::NoSuchDelivery } else { refusal }
 }

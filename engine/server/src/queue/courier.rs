@@ -14,7 +14,9 @@
 //! - A mark is asked for until the store has room for it, and a store that takes none any more lets nobody set out: what cannot be marked would be sent again and again.
 //! - Who is elsewhere gets it twice in one case: his host has said that it has it, and the power fails before the mark is durable. SMTP has no way to ask (RFC 5321 section 4.5.3.2.6, RFC 1047).
 //! - Of a letter no more is in memory than a part as the store reads it, what waits to be sent, and its header while it is sealed.
-//! - A letter of which a part cannot be read is tried as long as one that no host takes, and then reported with its header alone. One with an envelope that cannot be read stays, and its account is told (`unreadable`).
+//! - A letter of which a part cannot be read is tried as long as one that no host takes, and then
+//!   reported with its header alone. One with an envelope that cannot be read stays, and its
+//!   account is told (`unreadable`).
 //! - A letter without a reverse path is never reported.
 
 use alloc::boxed::Box;
@@ -69,7 +71,8 @@ pub(super) struct Courier {
     pub(super) entry: Option<Entry>,
     /// Those who are not tried any more in this round.
     pub(super) put_off: u16,
-    /// The marks of those who are done with, and of those of whom it was told, which are not durable yet; and the flags that say what else was told.
+    /// The marks of those who are done with, and of those of whom it was told, which are not
+    /// durable yet; and the flags that say what else was told.
     pub(super) to_mark: u16,
     pub(super) flags_to_mark: Flags,
     /// Why those who are not tried any more in this round did not get it.
@@ -364,7 +367,8 @@ impl Courier {
         refusal == Refusal::Busy || (self.stage, refusal) == (Stage::Marked, Refusal::DiskFull)
     }
 
-    /// The same of what the store has answered later. A delivery that was refused is over: it is begun anew.
+    /// The same of what the store has answered later. A delivery that was refused is over: it is
+    /// begun anew.
     fn has_to_insist_on_outcome(&self, refusal: Refusal) -> bool {
         !matches!(self.stage, Stage::Handed(_) | Stage::Delivered(_)) && self.has_to_insist(refusal)
     }

@@ -50,8 +50,8 @@ pub(super) enum Nature {
 }
 
 impl Courier {
-    /// More of a message that came so has been read. `is_all`: no more comes. When all of its header is there, its
-    /// recipients are known.
+    /// More of a message that came so has been read. `is_all`: no more comes. When all of its
+    /// header is there, its recipients are known.
     pub(super) fn arrival_read(&mut self, is_all: bool, hands: &Hands<'_>) {
         let beginning = self.beginning.octets();
         let end = memchr::memmem::find(beginning, b"\r\n\r\n").map(|at| at + 2);

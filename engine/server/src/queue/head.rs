@@ -1,10 +1,12 @@
 //! What stands above the message in an entry: its signatures, then its envelope.
 //!
-//! Both are read from the entry's beginning, however that is cut: the signatures were appended last and may lie across
-//! the edge of a chunk, and the envelope begins in a part of its own behind them (`store::Beginning`).
+//! Both are read from the entry's beginning, however that is cut: the signatures were appended last
+//! and may lie across the edge of a chunk, and the envelope begins in a part of its own behind them
+//! (`store::Beginning`).
 //!
 //! Invariants:
-//! - A head is the same wherever the store cuts what it gives: it is parsed from the front until all of it is there.
+//! - A head is the same wherever the store cuts what it gives: it is parsed from the front until
+//!   all of it is there.
 //! - A reader gathers [`BYTES_MAX`] octets of an entry at most, and one part.
 
 use relay::Envelope;
@@ -50,7 +52,8 @@ fn signatures_length(entry: &[u8]) -> Result<usize, Unreadable> {
             let may_be_one = SIGNATURE.starts_with(rest);
             return if may_be_one { Err(Unreadable::Partial) } else { Ok(length) };
         }
-        // A field ends where the next line is none of its own, which only that line's first octet says.
+        // A field ends where the next line is none of its own, which only that line's first octet
+        // says.
         let mut ends = memchr::memmem::find_iter(rest, b"\r\n").map(|end| end + 2);
         let end = ends.find(|end| !matches!(rest.get(*end), Some(b' ' | b'\t'))).filter(|end| *end < rest.len());
         length += end.ok_or(Unreadable::Partial)?;

@@ -402,7 +402,8 @@ impl Handle {
     }
 }
 
-/// The envelope of an entry that begins so; of a message that came for `own` its path, and that address.
+/// The envelope of an entry that begins so; of a message that came for `own` its path, and that
+/// address.
 fn envelope_of(entry: &[u8], own: Option<&str>, is_all: bool) -> Result<Envelope, Unreadable> {
     let Some(own) = own else { return head::read(entry, is_all).map(|head| head.envelope) };
     let is_line = entry.len() >= message::RETURN_PATH_BYTES_MAX || memchr::memmem::find(entry, b"\r\n").is_some();

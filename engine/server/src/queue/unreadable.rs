@@ -1,11 +1,13 @@
 //! An entry with a head that cannot be read: nothing says for which recipients it is.
 //!
-//! Such an entry comes from a fault of this server or of its disk, never from a sender. It was accepted, so it is not
-//! lost silently: a line on the console names it, the queue page shows it, and the account in whose outbox it lies gets
-//! a notice. It stays until an administrator deletes it, and is read again in the machine's next life.
+//! Such an entry comes from a fault of this server or of its disk, never from a sender. It was
+//! accepted, so it is not lost silently: a line on the console names it, the queue page shows it,
+//! and the account in whose outbox it lies gets a notice. It stays until an administrator deletes
+//! it, and is read again in the machine's next life.
 //!
 //! Invariants:
-//! - The notice comes once, whenever the power fails: it has an origin of its own, and a mark once it was delivered.
+//! - The notice comes once, whenever the power fails: it has an origin of its own, and a mark once
+//!   it was delivered.
 //! - Nothing else is done with the entry: it is not removed, and no recipient gets it.
 
 use alloc::format;
@@ -72,7 +74,8 @@ impl Courier {
         };
     }
 
-    /// Whether the entry is left alone until an administrator does something with it, or the machine starts again.
+    /// Whether the entry is left alone until an administrator does something with it, or the
+    /// machine starts again.
     pub(super) fn is_left_unreadable(&self) -> bool {
         self.notice == Some(Notice::LookedFor) && !self.is_damaged
     }

@@ -169,7 +169,8 @@ impl Engine {
         }
     }
 
-    /// Ends the sessions of this core that have logged in by a password that an account no longer has.
+    /// Ends the sessions of this core that have logged in by a password that an account no longer
+    /// has.
     pub(crate) fn end_sessions_of(&mut self, account: AccountId) {
         for index in 0..self.sessions.len() {
             let session = self.sessions.get(index).and_then(Option::as_ref).filter(|session| session.is_of(account));

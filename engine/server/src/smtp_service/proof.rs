@@ -7,12 +7,16 @@
 //! Names are asked for as soon as the header is there, so that answers have usually come when the message ends; bodies are hashed as they come.
 //!
 //! Invariants:
-//! - A message does not wait longer than [`PATIENCE`] once all of it is there: what name servers have not answered then is unknown, and nothing is refused for that.
-//! - What is unknown because a limit of ours was reached proves nothing and excuses nothing: a message that it matters for is deferred. A sender cannot choose to
-//!   be checked less, and cannot choose that for others.
-//! - Each message has [`LEAST_BYTES`] for its check. What it needs more comes from a pool of [`POOL_BYTES`] for all messages of a core, which addresses and networks share
-//!   (`budget`). One piece and one answer may come on top.
-//! - A session has [`KEY_QUESTIONS_MAX`] questions for keys under way, and one for the policy of the author's domain, which waits for no other.
+//! - A message does not wait longer than [`PATIENCE`] once all of it is there: what name servers
+//!   have not answered then is unknown, and nothing is refused for that.
+//! - What is unknown because a limit of ours was reached proves nothing and excuses nothing: a
+//!   message that it matters for is deferred. A sender cannot choose to be checked less, and cannot
+//!   choose that for others.
+//! - Each message has [`LEAST_BYTES`] for its check. What it needs more comes from a pool of
+//!   [`POOL_BYTES`] for all messages of a core, which addresses and networks share (`budget`). One
+//!   piece and one answer may come on top.
+//! - A session has [`KEY_QUESTIONS_MAX`] questions for keys under way, and one for the policy of
+//!   the author's domain, which waits for no other.
 //! - Signatures are computed behind a gate, one a turn: those of the message first, and then those of its chain.
 
 use alloc::boxed::Box;
@@ -35,7 +39,8 @@ use crate::session::Caller;
 
 /// How long names may take once the message is there.
 const PATIENCE: Micros = Micros::from_secs(20);
-/// Bytes of a message's header and of answers that are always kept for its check: as much as most messages need.
+/// Bytes of a message's header and of answers that are always kept for its check: as much as most
+/// messages need.
 pub(super) const LEAST_BYTES: u32 = 16 * 1024;
 /// Bytes for what messages of a core need above that, together.
 pub(crate) const POOL_BYTES: usize = 2 << 20;

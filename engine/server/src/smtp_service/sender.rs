@@ -4,10 +4,12 @@
 //! goes into the trace, and counts in what is found out about the message itself (`proof`); nothing is refused for it alone.
 //!
 //! Invariants:
-//! - Mail does not wait for longer than [`PATIENCE`], whatever name servers do: then, or where a limit of ours was reached, the verdict is `temperror`. Of the latter
-//!   the check of the message knows (`proof`): it is not held against the domain, and nothing is let through for it.
+//! - Mail does not wait for longer than [`PATIENCE`], whatever name servers do: then, or where a
+//!   limit of ours was reached, the verdict is `temperror`. Of the latter the check of the message
+//!   knows (`proof`): it is not held against the domain, and nothing is let through for it.
 //! - Where no name server is known nothing is found out, and nothing is said.
-//! - Of each sender [`KNOWN_BYTES_MAX`] and one answer are kept, from the budget that checks of messages have.
+//! - Of each sender [`KNOWN_BYTES_MAX`] and one answer are kept, from the budget that checks of
+//!   messages have.
 
 use alloc::boxed::Box;
 

@@ -46,8 +46,8 @@ impl Session {
         }
     }
 
-    /// Counts a command that does not bring a message nearer, unless the client has logged in. Recipients and faults
-    /// have limits of their own, and after MAIL no second one is taken.
+    /// Counts a command that does not bring a message nearer, unless the client has logged in.
+    /// Recipients and faults have limits of their own, and after MAIL no second one is taken.
     fn has_said_too_much(&mut self, command: &Result<Command<'_>, Fault>, actions: &impl Actions) -> bool {
         let is_counted = !matches!(
             command,

@@ -173,8 +173,8 @@ impl Session {
         }
     }
 
-    /// Refuses a message with a NUL (RFC 5321 section 2.3.8 has none). A server that drops NUL on the way could
-    /// find an end of data where this one found none.
+    /// Refuses a message with a NUL (RFC 5321 section 2.3.8 has none). A server that drops NUL on
+    /// the way could find an end of data where this one found none.
     fn refuse_if_nul(&mut self, incoming: &mut Incoming, content: &[u8], actions: &mut impl Actions) {
         if let Some(at) = memchr::memchr(0, content) {
             self.refuse_if_too_big(incoming, at, actions);

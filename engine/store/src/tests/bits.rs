@@ -1,8 +1,9 @@
-//! Every single bit of a disk of 1 MiB, flipped alone: the store serves, gives out all other messages unchanged, and
-//! names the one that is damaged.
+//! Every single bit of a disk of 1 MiB, flipped alone: the store serves, gives out all other
+//! messages unchanged, and names the one that is damaged.
 //!
-//! A bit in a sector that opening does not read cannot change what opening finds: there only the messages are read
-//! again that lie in that sector. All others would be read from the same sectors as before.
+//! A bit in a sector that opening does not read cannot change what opening finds: there only the
+//! messages are read again that lie in that sector. All others would be read from the same sectors
+//! as before.
 
 extern crate std;
 
@@ -18,7 +19,8 @@ use machine::SECTOR_BYTES;
 const SECTORS: u64 = MIB / SECTOR_BYTES as u64;
 const SECTOR_BITS: usize = SECTOR_BYTES * 8;
 const ADDRESSES: [&str; 2] = ["ada@example.org", "bob@example.org"];
-/// Octets of the messages of each: in parts of a page, in pages, and in several chunks. The last is in the outbox.
+/// Octets of the messages of each: in parts of a page, in pages, and in several chunks. The last is
+/// in the outbox.
 const SIZES: [&[usize]; 2] =
     [&[0, 10, 300, 1000, 4000, 5000, 9000, 300, 33_000, 700, 36_000], &[300, 5000, 10, 100, 700, 1000]];
 
@@ -185,8 +187,9 @@ impl Filled {
         lost
     }
 
-    /// A check of the disk names the account of the message that is damaged, or what was dropped as torn: the last
-    /// chunk of the last group of a shard cannot be told from one that a power cut tore.
+    /// A check of the disk names the account of the message that is damaged, or what was dropped as
+    /// torn: the last chunk of the last group of a shard cannot be told from one that a power cut
+    /// tore.
     fn is_named(&self, sector: u64, bit: usize, message: &Known) {
         let mut disk = self.disk.clone();
         flip(&mut disk, sector, bit);

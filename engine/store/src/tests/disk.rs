@@ -34,8 +34,8 @@ impl Dice {
 
 type SectorBytes = [u8; SECTOR_BYTES];
 
-/// A durable sector. One whose words count upwards by one takes no more than the first of them, so that a disk of many
-/// gigabytes fits into memory where bodies are made like that.
+/// A durable sector. One whose words count upwards by one takes no more than the first of them, so
+/// that a disk of many gigabytes fits into memory where bodies are made like that.
 #[derive(Clone)]
 enum Durable {
     Counting(u64),

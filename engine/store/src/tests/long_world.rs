@@ -1,8 +1,8 @@
-//! A year in the life of a store: messages whose sizes are distributed as people's are, kept, flagged, filed and
-//! removed by the day, with a power cut each month.
+//! A year in the life of a store: messages whose sizes are distributed as people's are, kept,
+//! flagged, filed and removed by the day, with a power cut each month.
 //!
-//! The octets of a message follow from its number, and the disk keeps such octets as their first word
-//! (`super::disk`), so that a log of ten gigabytes fits into memory.
+//! The octets of a message follow from its number, and the disk keeps such octets as their first
+//! word (`super::disk`), so that a log of ten gigabytes fits into memory.
 
 extern crate std;
 
@@ -15,7 +15,8 @@ use alloc::format;
 use alloc::vec::Vec;
 use machine::UnixTime;
 
-/// Octets of the largest message that the server takes. On a small disk a message has a twentieth of it at most.
+/// Octets of the largest message that the server takes. On a small disk a message has a twentieth
+/// of it at most.
 const OCTETS_MAX: u64 = 50_000_000;
 const DAY_SECONDS: u64 = 24 * 3600;
 /// Deliveries that share a flush.
@@ -29,8 +30,8 @@ fn octets_of(number: u64, length: usize) -> Vec<u8> {
     octets
 }
 
-/// Half of all messages have less than 4.5 KB, one in ten has more than 20 KB, and some are as large as may be: a
-/// log-normal distribution, as is found of mail, with a mean of some 9 KB.
+/// Half of all messages have less than 4.5 KB, one in ten has more than 20 KB, and some are as
+/// large as may be: a log-normal distribution, as is found of mail, with a mean of some 9 KB.
 fn length_of(dice: &mut Dice, octets_max: u64) -> usize {
     if dice.chance(40_000) {
         return (octets_max - dice.below(1000)) as usize;
@@ -94,7 +95,8 @@ impl World {
             asked.insert(number, (waiting, Known { number, length, flags: Flags(0) }));
         }
         self.rig.settle();
-        // A message of several chunks gets its UID later than a small one that was committed behind it.
+        // A message of several chunks gets its UID later than a small one that was committed behind
+        // it.
         let inbox = self.accounts[place].mailboxes.get_mut(&INBOX).unwrap();
         let last = inbox.last_key_value().map(|(uid, _)| *uid);
         for info in self.rig.list(id).into_iter().rev().take_while(|info| Some(info.uid) > last) {

@@ -1,11 +1,12 @@
-//! Small worlds, exhaustively: every sequence of up to three operations, cut at every write, with every subset of up
-//! to eight of the sectors that the cut can take back.
+//! Small worlds, exhaustively: every sequence of up to three operations, cut at every write, with
+//! every subset of up to eight of the sectors that the cut can take back.
 //!
-//! Operations follow each other in two ways: asked for together, so that one group commits them, or one after the
-//! other. Only the last group is cut: the groups before it are the last ones of shorter sequences.
+//! Operations follow each other in two ways: asked for together, so that one group commits them, or
+//! one after the other. Only the last group is cut: the groups before it are the last ones of
+//! shorter sequences.
 //!
-//! What is checked of each world: the store serves; each message is whole; what was acknowledged is there; what was
-//! not is there wholly or not at all; and the next power cut changes nothing.
+//! What is checked of each world: the store serves; each message is whole; what was acknowledged is
+//! there; what was not is there wholly or not at all; and the next power cut changes nothing.
 
 extern crate std;
 
@@ -191,7 +192,8 @@ impl World {
         worlds
     }
 
-    /// What may be there if the power fails now: all that was acknowledged, and any part of what was not.
+    /// What may be there if the power fails now: all that was acknowledged, and any part of what
+    /// was not.
     fn allowed(&self, asked: &[Asked]) -> BTreeSet<Contents> {
         let mut allowed = BTreeSet::from([self.contents.clone()]);
         for one in asked {
@@ -206,8 +208,8 @@ impl World {
     }
 }
 
-/// Hands over all that a cut may leave of `disk`: of each eight sectors that follow each other every subset, while the
-/// others have all arrived or all not; and each sector as garbage.
+/// Hands over all that a cut may leave of `disk`: of each eight sectors that follow each other
+/// every subset, while the others have all arrived or all not; and each sector as garbage.
 fn for_each_remains(disk: &TestDisk, mut look: impl FnMut(TestDisk)) {
     let sectors = disk.changing();
     let mut cut = |fate: &dyn Fn(usize) -> Fate| {
@@ -268,7 +270,8 @@ fn check(disk: TestDisk, ada: AccountId, next: u64, allowed: &BTreeSet<Contents>
     assert_eq!(contents_of(&mut rig, ada), expected, "the second cut changed something");
 }
 
-/// All sequences that go on behind `first` with up to `more` of these operations, in all ways to group them.
+/// All sequences that go on behind `first` with up to `more` of these operations, in all ways to
+/// group them.
 fn sequences(operations: &[Operation], first: Operation, more: usize) -> Vec<Vec<Vec<Operation>>> {
     let mut all = alloc::vec![alloc::vec![alloc::vec![first]]];
     let mut begun = all.clone();
@@ -301,7 +304,8 @@ fn live_through(operations: &[Operation], first: Operation, length: usize) -> u6
     worlds
 }
 
-/// Compaction has hundreds of times more worlds than the others: those are lived through in the long part.
+/// Compaction has hundreds of times more worlds than the others: those are lived through in the
+/// long part.
 #[test]
 fn small_worlds_of_two_operations_hold() {
     let operations = &OPERATIONS[..4];

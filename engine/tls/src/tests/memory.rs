@@ -60,8 +60,8 @@ fn records_are_opened_and_sealed_without_an_allocation() {
     }
 }
 
-/// What the server holds when it has sent its flight and the client does not answer, and when the client's first
-/// message has come in part.
+/// What the server holds when it has sent its flight and the client does not answer, and when the
+/// client's first message has come in part.
 #[test]
 fn a_handshake_that_waits_takes_less_than_16_kib_of_memory() {
     seed(42);

@@ -238,7 +238,8 @@ impl Carrier {
         Ok(())
     }
 
-    /// A part of the message: of its beginning, until all recipients are known, and then what is handed on.
+    /// A part of the message: of its beginning, until all recipients are known, and then what is
+    /// handed on.
     fn body_arrived(&mut self, body: &Body, desk: &impl Desk) {
         let bytes = body.bytes();
         if self.stage == Stage::Sealed {
@@ -250,7 +251,8 @@ impl Carrier {
         self.offset = self.offset.saturating_add(bytes.len() as u32);
     }
 
-    /// Looks for the recipients, if all of the header is there. A draft's header fits a chunk ([`super::writing`]).
+    /// Looks for the recipients, if all of the header is there. A draft's header fits a chunk
+    /// ([`super::writing`]).
     fn look_at_beginning(&mut self, desk: &impl Desk) {
         let info = self.info(desk).ok();
         let is_header = memchr::memmem::find(self.beginning.octets(), b"\r\n\r\n").is_some();
@@ -366,8 +368,8 @@ impl Carrier {
     }
 }
 
-/// Why a delivery that has begun is over. Where another core was too busy to begin its part, the delivery is lost: to
-/// go on with it would be refused for ever.
+/// Why a delivery that has begun is over. Where another core was too busy to begin its part, the
+/// delivery is lost: to go on with it would be refused for ever.
 pub(super) fn lost(refusal: Refusal) -> Refusal {
     if refusal == Refusal::Busy { Refusal::NoSuchDelivery } else { refusal }
 }

@@ -1,9 +1,10 @@
 //! A letter that is held is taken back: it is a draft again.
 //!
 //! Invariants:
-//! - Who takes it back has it out of the hands of whoever lets it leave before anything is written; so it never does both.
-//! - Only a message that is held comes back. One that leaves may be with a recipient already, also while it waits to be
-//!   tried again: it stays on its way, and undo says so.
+//! - Who takes it back has it out of the hands of whoever lets it leave before anything is written;
+//!   so it never does both.
+//! - Only a message that is held comes back. One that leaves may be with a recipient already, also
+//!   while it waits to be tried again: it stays on its way, and undo says so.
 
 use alloc::string::ToString;
 

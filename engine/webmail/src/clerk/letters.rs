@@ -152,7 +152,8 @@ impl Opening {
         *under_way += usize::from(marked.is_ok());
     }
 
-    /// Gathers what the store has made a summary of, and makes it again: the first chunk without the head.
+    /// Gathers what the store has made a summary of, and makes it again: the first chunk without
+    /// the head.
     fn summarize(&mut self, octets: &[u8]) {
         let Some(info) = self.info else { return };
         if self.offset == 0 {

@@ -29,8 +29,9 @@ use crate::{Key, answer};
 /// Bytes of a beginning that are answered whole, with their pictures.
 const BEGINNING_BYTES_MAX: usize = 256 * 1024;
 
-/// What ends a document: its links open in windows of their own. In its frame they could not open at all, since the page around it
-/// permits no other site there. It stands at the end, since only a document that begins with its type is laid out by today's rules.
+/// What ends a document: its links open in windows of their own. In its frame they could not open
+/// at all, since the page around it permits no other site there. It stands at the end, since only a
+/// document that begins with its type is laid out by today's rules.
 const LINKS_OPEN_OUTSIDE: &str = "<base target=\"_blank\">";
 
 /// How much of HTML is sent.

@@ -4,8 +4,9 @@
 //!
 //! Invariants:
 //! - The note is never longer than a note may be: who is trusted longest makes room.
-//! - A message says itself who its author is. It counts as that author's only where DMARC has passed for the author's domain, as
-//!   this server has written on top of it, or where the server had no need to look: its sender had logged in, or is of its own network.
+//! - A message says itself who its author is. It counts as that author's only where DMARC has
+//!   passed for the author's domain, as this server has written on top of it, or where the server
+//!   had no need to look: its sender had logged in, or is of its own network.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -55,8 +56,9 @@ pub(crate) enum Verified {
 }
 
 impl Verified {
-    /// `beginning`: of the message. This server writes a `Received:` field on top of all that it gets by SMTP, and what it has found
-    /// out above that; so nothing above the first such field came with the message.
+    /// `beginning`: of the message. This server writes a `Received:` field on top of all that it
+    /// gets by SMTP, and what it has found out above that; so nothing above the first such field
+    /// came with the message.
     pub(crate) fn of(beginning: &[u8]) -> Verified {
         let mut own = Header::new(beginning).fields().take_while(|field| !field.is("Received"));
         let Some(results) = own.find(|field| field.is("Authentication-Results")) else { return Verified::Internal };

@@ -1,4 +1,5 @@
-//! Elements of a message's HTML that become comments. A browser's parser says which elements there are.
+//! Elements of a message's HTML that become comments. A browser's parser says which elements there
+//! are.
 
 use alloc::format;
 use alloc::string::String;

@@ -20,7 +20,8 @@ use crate::{Ticket, answer};
 const PASSWORD_BYTES_MIN: usize = 8;
 const PASSWORD_BYTES_MAX: usize = 200;
 
-/// What is kept of a new password: what it is checked against, and what proofs of knowing it are. Never printed.
+/// What is kept of a new password: what it is checked against, and what proofs of knowing it are.
+/// Never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secrets {
     /// The password that was proved to have it changed: no other is replaced.

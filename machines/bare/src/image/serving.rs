@@ -78,8 +78,8 @@ fn live(mut machine: BareMachine, seed: Seed) -> Ending {
     }
 }
 
-/// Tells how much memory there is, and refuses to serve where what the engines may still take does not fit into it beside the reserve: so no client
-/// can use it up.
+/// Tells how much memory there is, and refuses to serve where what the engines may still take does
+/// not fit into it beside the reserve: so no client can use it up.
 fn check_memory(machine: &mut BareMachine) {
     let Memory { total, free } = machine.memory();
     let promised = PROMISED.load(Relaxed);

@@ -8,12 +8,14 @@
 //! A block that another core gives back goes home: that core pushes it onto a list of its owner's, which takes over the whole list when
 //! it would otherwise have to take memory. Neither ever waits for the other.
 //!
-//! A part of the memory is a reserve. While an allocation has dipped into it, [`Allocator::is_low`] says so, and the engine lets
-//! connections end until it is whole again. Slabs without a block in use go back to the runs then, and when memory is used up.
+//! A part of the memory is a reserve. While an allocation has dipped into it, [`Allocator::is_low`]
+//! says so, and the engine lets connections end until it is whole again. Slabs without a block in
+//! use go back to the runs then, and when memory is used up.
 //!
 //! Invariants:
 //! - A block on a free list belongs to nobody; its first 8 bytes link it to the next, and on its way home the next 8 say its size.
-//! - A slab keeps its size and its core until none of its blocks is in use: then it may be a run again (`reclaim.rs`).
+//! - A slab keeps its size and its core until none of its blocks is in use: then it may be a run
+//!   again (`reclaim.rs`).
 //! - A core's free lists are its own, and no interrupt runs code: they need no lock.
 
 use super::classes::{CLASSES, Class};
@@ -122,7 +124,8 @@ impl Allocator {
         self.runs.with(|runs| runs.memory())
     }
 
-    /// Whether the reserve is touched. What this core can give back for that without harm, it gives back first.
+    /// Whether the reserve is touched. What this core can give back for that without harm, it gives
+    /// back first.
     #[inline]
     pub(crate) fn is_low(&self) -> bool {
         self.is_low.load(Relaxed) && self.is_still_low()
@@ -357,7 +360,8 @@ struct Granule {
     core: AtomicU8,
     /// How many granules of its slab come before it.
     place: AtomicU8,
-    /// Of a slab's first granule, while its core reclaims: blocks of the slab that are free. Zero otherwise.
+    /// Of a slab's first granule, while its core reclaims: blocks of the slab that are free. Zero
+    /// otherwise.
     free: AtomicU16,
 }
 
@@ -411,7 +415,8 @@ impl Owners {
     #[inline]
     unsafe fn granule(&self, address: usize) -> &Granule {
         let number = address / GRANULE_BYTES - self.start.load(Relaxed);
-        // SAFETY: the table has an entry for each granule, was filled with zeros, and lives for ever.
+        // SAFETY: the table has an entry for each granule, was filled with zeros, and lives for
+        // ever.
         unsafe { &*self.table.load(Relaxed).add(number) }
     }
 }

@@ -47,7 +47,8 @@ pub fn letters_on(disk: &MemoryDisk, account: &str) -> Vec<(u32, Vec<u8>)> {
     found.into_iter().map(|found| (found.mailbox, found.message)).collect()
 }
 
-/// A copy of `disk` with a message more: an entry in an account's outbox that nobody but a faulty server writes.
+/// A copy of `disk` with a message more: an entry in an account's outbox that nobody but a faulty
+/// server writes.
 pub fn with_entry(disk: &MemoryDisk, account: &str, octets: &[u8]) -> MemoryDisk {
     let mut reading = Reading::open(disk, 0);
     reading.store.summarize_with(message::summarize);

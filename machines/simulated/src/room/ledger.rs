@@ -397,7 +397,8 @@ fn text_of(message: &[u8]) -> &[u8] {
     &message[at.unwrap_or_else(|| panic!("not a letter: {:?}", String::from_utf8_lossy(message))) + 4..]
 }
 
-/// A message as a client that had logged in sent it: without the author, the date and the name that it lacked.
+/// A message as a client that had logged in sent it: without the author, the date and the name that
+/// it lacked.
 fn without_additions(body: &[u8], sent: &[u8]) -> Vec<u8> {
     let text = text_of(body);
     let head = String::from_utf8_lossy(&body[..body.len() - text.len()]);

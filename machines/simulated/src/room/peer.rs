@@ -1,6 +1,8 @@
-//! The other server of a room: it takes each message that a machine brings, and notes it in that machine's ledger.
+//! The other server of a room: it takes each message that a machine brings, and notes it in that
+//! machine's ledger.
 //!
-//! It never refuses a message, so whatever an outbox keeps for long is the machine's doing, or a fault's of the wire.
+//! It never refuses a message, so whatever an outbox keeps for long is the machine's doing, or a
+//! fault's of the wire.
 
 use machine::{Instant, Micros};
 

@@ -1,7 +1,8 @@
 //! Messages for another server, in the ledger: accepted, lying in an outbox, taken by that server.
 //!
 //! Invariants, held after every power cut and at the end:
-//! - A message that was accepted and that the other server has not is in its sender's outbox, as it was sent.
+//! - A message that was accepted and that the other server has not is in its sender's outbox, as it
+//!   was sent.
 //! - A message that was refused is in no outbox, and the other server never gets it.
 //! - At the end the other server has each accepted message.
 
@@ -47,7 +48,8 @@ impl Ledger {
             "From: <{sender}>\r\nSubject: Elsewhere\r\nDate: Fri, 13 Feb 2009 23:31:30 +0000\r\n\
              Message-ID: <{number}.posted@elsewhere.test>\r\n\r\n"
         );
-        // Most end where the head that stands above them lies across the edge of a chunk, or near that.
+        // Most end where the head that stands above them lies across the edge of a chunk, or near
+        // that.
         let octets = match dice.below(4) {
             0 => dice.below(4_000),
             chunks => (1 + chunks / 3) * CHUNK_OCTETS - dice.below(ABOVE_OCTETS),

@@ -20,8 +20,8 @@ const REST_AT_LATEST: Micros = Micros::from_secs(3_600);
 /// How long it may take until every letter that is held has left, by a clock that is slow too: half a minute, or a minute more where a
 /// disk was in the way once.
 const LEFT_AT_LATEST: Micros = Micros::from_secs(120);
-/// How long a message for the other server may take: by the clocks of several lives it is more than a day old, and is
-/// tried rarely then.
+/// How long a message for the other server may take: by the clocks of several lives it is more than
+/// a day old, and is tried rarely then.
 const POSTED_AT_LATEST: Micros = Micros::from_secs(2 * 24 * 3_600);
 /// How long a machine may be without power, and take to start. A letter that was held before is due by then, by a clock that is slow too, and where a
 /// mishap made a wake-up late that has come.
@@ -133,7 +133,8 @@ impl Room {
             })
     }
 
-    /// Waits until the other server has all that was accepted for it, or some machine has had time enough in vain.
+    /// Waits until the other server has all that was accepted for it, or some machine has had time
+    /// enough in vain.
     fn let_messages_leave(&mut self) {
         let end = self.story.now + POSTED_AT_LATEST;
         while self.story.now < end && self.ledgers.iter().any(|ledger| !ledger.posted_waiting().is_empty()) {
@@ -142,8 +143,8 @@ impl Room {
         self.until("the other server is left alone", REST_AT_LATEST, Room::is_at_rest);
     }
 
-    /// What was held has left, and what was accepted for the other server, but for what no sound sector holds, and what
-    /// finds no space. What waits is what the queue shows.
+    /// What was held has left, and what was accepted for the other server, but for what no sound
+    /// sector holds, and what finds no space. What waits is what the queue shows.
     fn look_who_has_left(&mut self, station: usize) {
         let ledger = &mut self.ledgers[station];
         let space = audit::audit(&self.stations[station].machine.disk, ledger, 0);

@@ -171,7 +171,8 @@ fn fill(room: &mut Room, octets: usize) {
     }
 }
 
-/// The first recipient's copy finds no space: the message has begun to leave, and waits to be tried again.
+/// The first recipient's copy finds no space: the message has begun to leave, and waits to be tried
+/// again.
 #[test]
 fn undo_says_so_when_a_message_has_begun_to_leave() {
     let trust = Trust::new("mail.barepost.test");

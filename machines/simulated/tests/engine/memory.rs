@@ -1,5 +1,6 @@
-//! What clients make the machine keep: each kind of hoarder gets its share and no more, and others are served
-//! meanwhile; what a core promises fits into its memory; connections end when the machine runs low on it.
+//! What clients make the machine keep: each kind of hoarder gets its share and no more, and others
+//! are served meanwhile; what a core promises fits into its memory; connections end when the
+//! machine runs low on it.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 

@@ -1,5 +1,5 @@
-//! Messages for other servers of every size around the edges of chunks: the head of an entry may lie across one, and
-//! then too the message is shown, is tried, and arrives whole.
+//! Messages for other servers of every size around the edges of chunks: the head of an entry may
+//! lie across one, and then too the message is shown, is tried, and arrives whole.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 

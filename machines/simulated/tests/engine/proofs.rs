@@ -347,7 +347,8 @@ fn of_many_signatures_and_long_headers_some_is_looked_at_and_what_is_kept_of_all
     let (_, above, _) = newest(&room);
     let found = results(&above).len();
     assert!((3 + 5..=3 + 8).contains(&found), "{above}");
-    // Long headers that never end take the pool; a message that needs more than its own share is put off then.
+    // Long headers that never end take the pool; a message that needs more than its own share is
+    // put off then.
     let filling = "X-Filling: ".to_string() + &"x".repeat(990) + "\r\n";
     let late = filling.repeat(132) + &whole;
     assert!(send(&mut room, &mut server, "me@signed.test", &late).starts_with("250 2.0.0 "));

@@ -1,4 +1,5 @@
-//! Messages with more recipients and more parts than most, read at the webmail: nothing of them is lost.
+//! Messages with more recipients and more parts than most, read at the webmail: nothing of them is
+//! lost.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 

@@ -53,7 +53,8 @@ fn spoofed() -> String {
     letter("CEO <ceo@pass.test>")
 }
 
-/// Connections that have begun messages, and never end the headers: 24 long ones, and many short ones.
+/// Connections that have begun messages, and never end the headers: 24 long ones, and many short
+/// ones.
 fn half_sent(room: &mut Room, server: &mut NameServer) -> Vec<Talk> {
     let line = format!("X: {}\r\n", "y".repeat(890));
     let lengths = [(24, 130), (30, 7), (40, 1)].into_iter().flat_map(|(count, lines)| vec![lines; count]);

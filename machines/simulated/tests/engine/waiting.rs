@@ -13,7 +13,8 @@ use simulated::{Cable, MemoryDisk};
 const SMALL: Sizes =
     Sizes { connections: 64, transactions: 4, blocks: 64, buffer_bytes: 1 << 20, index_bytes: 4 << 20 };
 
-/// A room in which no address counts as having too many connections (`crowding.rs` is about those that do).
+/// A room in which no address counts as having too many connections (`crowding.rs` is about those
+/// that do).
 fn small_room(seed: u64) -> Room {
     let configuration = format!("{CONFIGURATION}unthrottled_from = [\"10.0.0.0/24\"]\n");
     let mut room = Room::configured(seed, MemoryDisk::blank(16 << 20), SMALL, &configuration);

@@ -2,8 +2,8 @@
 //!
 //! A slab belongs to one class. Without this, what clients hold at different times in blocks of
 //! different sizes would add up: memory that was used in one size could not serve another. So when
-//! memory is nearly used up, each core looks through its free lists for slabs of which every block is
-//! free. That takes three steps along each list, and nothing at any other time.
+//! memory is nearly used up, each core looks through its free lists for slabs of which every block
+//! is free. That takes three steps along each list, and nothing at any other time.
 //!
 //! Invariants:
 //! - A slab is given back only when all of its blocks were on the free list, and are not any more.
@@ -33,7 +33,8 @@ impl Allocator {
         }
     }
 
-    /// Cuts up what is left of the class's newest slab, so that all of its free blocks are on the list.
+    /// Cuts up what is left of the class's newest slab, so that all of its free blocks are on the
+    /// list.
     ///
     /// # Safety
     /// No reference to a pool of this core is held.
@@ -60,7 +61,8 @@ impl Allocator {
     /// # Safety
     /// No reference to a pool of this core is held.
     unsafe fn count_free(&self, class: Class) {
-        // SAFETY: the caller's condition; blocks on a free list lie in slabs, and begin with their links.
+        // SAFETY: the caller's condition; blocks on a free list lie in slabs, and begin with their
+        // links.
         unsafe {
             let mut block = self.pool(class).free;
             while !block.is_null() {
@@ -70,14 +72,16 @@ impl Allocator {
         }
     }
 
-    /// Takes the blocks of slabs that are wholly free off the list, and gives these slabs back; the counts are zero again.
+    /// Takes the blocks of slabs that are wholly free off the list, and gives these slabs back; the
+    /// counts are zero again.
     ///
     /// # Safety
     /// No reference to a pool of this core is held, and free blocks are counted.
     unsafe fn give_slabs_back(&self, class: Class, layout: Layout) {
         let blocks = layout.size() / class.bytes();
         let (mut kept, mut whole): (*mut Link, *mut Link) = (null_mut(), null_mut());
-        // SAFETY: 1. the caller's conditions; 2. blocks on a free list lie in slabs, begin with their links, and are nobody's;
+        // SAFETY: 1. the caller's conditions; 2. blocks on a free list lie in slabs, begin with
+        // their links, and are nobody's;
         // 3. a slab is given back when no list has a block of it.
         unsafe {
             let mut block = core::mem::replace(&mut self.pool(class).free, null_mut());
