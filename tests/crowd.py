@@ -49,6 +49,10 @@ address = "{MACHINE}/24"
 
 [web]
 site = "pages"
+
+# The crowd has a few addresses, each with more connections than a stranger may have.
+[access]
+unthrottled_from = ["{LINUX}/24"]
 """
 )
 

@@ -349,8 +349,8 @@ mod tests {
         };
         assert_eq!(checked(&["--memory", "128M"], 0), Ok(()));
         let refused = checked(&["--memory", "129M", "--cores", "2"], 0).unwrap_err();
-        assert_eq!(refused, "--memory 129M: 2 cores need at least 156M here");
-        assert_eq!(checked(&["--memory", "156M", "--cores", "2"], 0), Ok(()));
+        assert_eq!(refused, "--memory 129M: 2 cores need at least 158M here");
+        assert_eq!(checked(&["--memory", "158M", "--cores", "2"], 0), Ok(()));
         let refused = checked(&["--memory", "128M"], 20 << 20).unwrap_err();
         assert_eq!(refused, "--memory 128M: one core needs at least 129M here");
     }

@@ -32,9 +32,9 @@ use crate::author::{Author, Authors};
 use crate::directory::Directory;
 
 /// Bytes of a header that are always kept: as much as most letters have.
-const LEAST_BYTES: u32 = 16 * 1024;
+pub(crate) const LEAST_BYTES: u32 = 16 * 1024;
 /// Bytes for what letters of a core need above that, together.
-const POOL_BYTES: usize = 2 << 20;
+pub(crate) const POOL_BYTES: usize = 2 << 20;
 
 /// With what a core signs, and what that takes now.
 pub(crate) struct Signer {

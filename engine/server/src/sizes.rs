@@ -10,31 +10,38 @@ use tasks::{DelayQueue, Gates, ResumeQueue};
 use crate::filter::LETTER_OCTETS_MAX;
 use crate::secure::Secure;
 use crate::session::Session;
+use crate::signing;
+use crate::smtp_service::proof;
 
 /// The smallest memory that one core runs in, in bytes.
 const MEMORY_BYTES_MIN: u64 = 96 << 20;
 /// What each further core needs at least.
-const MEMORY_BYTES_MORE: u64 = 46 << 20;
+const MEMORY_BYTES_MORE: u64 = 48 << 20;
 /// Of that, what a core takes whatever the memory: the hasher's, tables of one size, the card's
 /// buffers, and what is lost in rounding sizes up.
-const FIXED_BYTES: u64 = 42 << 20;
+const FIXED_BYTES: u64 = 48 << 20;
 
 /// Bytes that each connection may make the server keep, however short memory is: see [`budget`].
 pub(crate) const KEPT_BYTES_LEAST: u32 = 2048;
 
 /// Bytes of the pool above that, for each connection that there may be.
-const KEPT_BYTES_POOLED: usize = 512;
+const KEPT_BYTES_POOLED: usize = 256;
 
-/// Bytes for what is found out about messages, whatever the memory: answers of name servers about
-/// their senders, and headers that are kept until they are checked or signed.
-const JUDGED_BYTES: u64 = 8 << 20;
+/// Bytes of the pools for what is found out about messages: answers of name servers about their
+/// senders, and headers that are kept until they are checked or signed.
+const JUDGED_BYTES_POOLED: usize = proof::POOL_BYTES + signing::POOL_BYTES;
+/// Bytes of that which each message has, whatever the pools have.
+const JUDGED_BYTES_LEAST: usize = proof::LEAST_BYTES as usize;
+const _: () = assert!(signing::LEAST_BYTES == proof::LEAST_BYTES, "a message is checked or signed");
+/// Messages of the webmail, and those that are sent on, that may be signed at a time.
+const SIGNED_BESIDE: usize = 64;
 
 /// Memory for each connection that there may be, one buffer in use counted in.
 const BYTES_PER_CONNECTION: u64 = 16 << 10;
 const CONNECTIONS_MAX: u64 = 65_536;
 /// Memory for each SMTP transaction that there may be. Its buffers are lent from a pool, so this
 /// sets their number only.
-const BYTES_PER_TRANSACTION: u64 = 512 << 10;
+const BYTES_PER_TRANSACTION: u64 = 640 << 10;
 /// Pools are filled at boot, so a large machine's grow no further than serves: 512 MiB of blocks, 128 of buffers.
 const BLOCKS_MAX: u64 = 131_072;
 const BUFFER_BYTES_MAX: u64 = 128 << 20;
@@ -106,7 +113,8 @@ impl Sizes {
         let handshakes = Secure::handshakes_max(self.connections) * tls::HANDSHAKE_BYTES_MAX;
         // Bodies of requests, and those of replies, which may grow by doubling.
         let bodies = 3 * self.http_bodies_bytes();
-        self.index_bytes + (connections + handshakes + bodies) as u64 + JUDGED_BYTES
+        let judged = JUDGED_BYTES_POOLED + (self.transactions + SIGNED_BESIDE) * JUDGED_BYTES_LEAST;
+        self.index_bytes + (connections + handshakes + bodies + judged) as u64
     }
 
     /// Bytes of letters that may be kept for a filter at a time, where there is one.

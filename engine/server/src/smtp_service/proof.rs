@@ -41,7 +41,7 @@ use crate::session::Caller;
 const PATIENCE: Micros = Micros::from_secs(20);
 /// Bytes of a message's header and of answers that are always kept for its check: as much as most
 /// messages need.
-pub(super) const LEAST_BYTES: u32 = 16 * 1024;
+pub(crate) const LEAST_BYTES: u32 = 16 * 1024;
 /// Bytes for what messages of a core need above that, together.
 pub(crate) const POOL_BYTES: usize = 2 << 20;
 /// Keys of one message that are asked for at a time: others ask, too.

@@ -258,7 +258,7 @@ fn the_console_tells_the_sizes_at_start() {
     let room = Room::new(10);
     let first = room.machine.console.first().map(String::as_str).unwrap_or_default();
     let beginning = match CORES {
-        1 => "sizes: 3456 connections (".to_string(),
+        1 => "sizes: 3072 connections (".to_string(),
         cores => format!("sizes: {cores} cores, each with "),
     };
     assert!(first.starts_with(&beginning) && first.contains(" bytes for one that is idle), "), "{first}");
