@@ -25,7 +25,7 @@ const FIXED_BYTES: u64 = 48 << 20;
 pub(crate) const KEPT_BYTES_LEAST: u32 = 2048;
 
 /// Bytes of the pool above that, for each connection that there may be.
-const KEPT_BYTES_POOLED: usize = 256;
+const KEPT_BYTES_POOLED: usize = 1024;
 
 /// Bytes of the pools for what is found out about messages: answers of name servers about their
 /// senders, and headers that are kept until they are checked or signed.
