@@ -52,7 +52,7 @@ site = "pages"
 
 # The crowd has a few addresses, each with more connections than a stranger may have.
 [access]
-unthrottled_from = ["{LINUX}/24"]
+unthrottled_from = ["10.0.9.0/24"]
 """
 )
 
