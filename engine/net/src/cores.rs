@@ -14,9 +14,11 @@
 //! Invariants:
 //! - A message is never lost once it was taken out here. States (addresses, loads) are told whenever they are others than
 //!   those told last, so that they need no queue; frames beyond a bound are dropped, here, and counted.
-//! - A frame's buffer belongs to one card and goes home to it, whatever becomes of the frame; so many are away at the most.
+//! - A frame's buffer belongs to one card and goes home to it, whatever becomes of the frame; so many are away at the most, of
+//!   which each core has a share ([`away`]).
 //! - A machine with one core has none of this, and asks once a frame.
 
+mod away;
 mod message;
 mod post;
 mod sorting;
@@ -31,20 +33,16 @@ use sometimes::{buggify, sometimes};
 use crate::event::Events;
 use crate::flow::{Flow, FlowTable};
 use crate::net::Net;
+use away::Away;
 pub(crate) use message::Hearsay;
 pub use message::{Arrived, NetMessage, Route};
-use message::{Kind, Message, Onward, Passed, What};
+use message::{Home, Kind, Message, Onward, Passed, What};
 use post::Post;
 use sorting::Sort;
 use steering::{Holdings, Steering};
 
 /// The most cores of one machine.
 pub const CORES_MAX: usize = 16;
-
-/// Buffers of this core's card that may be away at once.
-const AWAY_MAX: usize = 256;
-/// Those of them that may hold something else than steered segments.
-const STRAYS_AWAY_MAX: usize = AWAY_MAX / 2;
 
 /// Which core a network runs on, of how many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,7 +84,7 @@ pub(crate) struct Fellows {
     /// What waits for each core; for this one nothing ever does.
     posts: Vec<Post>,
     /// Buffers of our card that are with other cores.
-    away: usize,
+    away: Away,
     /// The connections here, if somebody steers for us.
     holdings: Option<Holdings>,
     /// Whose connections are where, if we steer.
@@ -94,8 +92,9 @@ pub(crate) struct Fellows {
 }
 
 impl Fellows {
-    /// `None` for who is alone. `queues`: how many cores receive for themselves.
-    pub(crate) fn new(cores: Cores, queues: u8) -> Option<Fellows> {
+    /// `None` for a core that is alone. `queues`: how many cores receive for themselves. `connections_max`: how many
+    /// connections each core may have.
+    pub(crate) fn new(cores: Cores, queues: u8, connections_max: usize) -> Option<Fellows> {
         assert!(cores.own.0 < cores.count && usize::from(cores.count) <= CORES_MAX, "a core of those that there are");
         assert!(queues > 0, "a card has a queue");
         if cores.count == 1 {
@@ -103,7 +102,7 @@ impl Fellows {
         }
         let group = || (cores.own.0 % queues..cores.count).step_by(usize::from(queues)).map(CoreId);
         let is_steered = group().count() > 1;
-        let post = |core: u8| Post::new(if core < queues { AWAY_MAX } else { 0 });
+        let post = |core: u8| Post::new(if core < queues { away::FRAMES_MAX } else { 0 });
         Some(Fellows {
             cores,
             now: Instant::START,
@@ -111,9 +110,9 @@ impl Fellows {
             answerer: None,
             onward: None,
             posts: (0..cores.count).map(post).collect(),
-            away: 0,
+            away: Away::new(cores.count),
             holdings: is_steered.then(|| Holdings::new(CoreId(cores.own.0 % queues))),
-            steering: (is_steered && cores.own.0 < queues).then(|| Steering::new(group())),
+            steering: (is_steered && cores.own.0 < queues).then(|| Steering::new(group(), connections_max)),
         })
     }
 
@@ -150,17 +149,19 @@ impl Fellows {
     /// Puts a frame among those that wait for a core.
     ///
     /// Errors: the frame, for which there is no room.
-    fn post(&mut self, onward: Onward, home: Option<CoreId>, frame: Frame) -> Result<(), Frame> {
+    fn post(&mut self, onward: Onward, home: Option<Home>, frame: Frame) -> Result<(), Frame> {
         let Onward { core, kind, hops, answerer, verified, syn } = onward;
-        let away_max = if kind == Kind::Steered { AWAY_MAX } else { STRAYS_AWAY_MAX };
-        let is_ours = home == Some(self.cores.own);
-        if is_ours && self.away >= away_max || buggify!(NoRoomBetweenCores) {
+        let ours = home.filter(|home| home.core == self.cores.own);
+        let is_full = ours.is_some_and(|home| !self.away.has_room(home.charged_to, kind));
+        if is_full || buggify!(NoRoomBetweenCores) {
             return Err(frame);
         }
         let Some(post) = self.posts.get_mut(usize::from(core.0)) else { return Err(frame) };
         post.push(Passed { frame, seen_at: self.now, home, hops, answerer, verified, syn }, kind)
             .map_err(|passed| passed.frame)?;
-        self.away += usize::from(is_ours);
+        if let Some(home) = ours {
+            self.away.left(home.charged_to);
+        }
         if let (Some(steering), Some(bucket)) = (&mut self.steering, syn) {
             steering.given(bucket);
         }
@@ -198,16 +199,17 @@ impl Net {
         else {
             return Some(frame);
         };
-        self.pass_on(frame, Some(own), onward).err()
+        let home = Home { core: own, charged_to: onward.core };
+        self.pass_on(frame, Some(home), onward).err()
     }
 
     /// A message of another core has arrived. What it meant is added to `events`, which must be empty.
     pub fn message_arrived(&mut self, now: Instant, message: NetMessage, events: &mut Events) -> Arrived {
         match message.0 {
             Message::Frame(passed) => return self.passed_arrived(now, passed, events),
-            Message::Shell(frame) => {
+            Message::Shell(frame, charged_to) => {
                 if let Some(fellows) = &mut self.fellows {
-                    fellows.away -= 1;
+                    fellows.away.came_home(charged_to);
                 }
                 return Arrived(What::Shell(frame));
             }
@@ -242,11 +244,11 @@ impl Net {
         };
         // Who has no home was made of fragments, and ends here.
         let (home, fellows) = (home?, self.fellows.as_mut()?);
-        if home == fellows.cores.own {
+        if home.core == fellows.cores.own {
             return Some(frame);
         }
-        if let Some(post) = fellows.posts.get_mut(usize::from(home.0)) {
-            post.push_shell(frame);
+        if let Some(post) = fellows.posts.get_mut(usize::from(home.core.0)) {
+            post.push_shell(frame, home.charged_to);
         }
         None
     }
@@ -283,7 +285,7 @@ impl Net {
 
     /// Frames of our card that are with other cores.
     pub fn frames_away(&self) -> usize {
-        self.fellows.as_ref().map_or(0, |fellows| fellows.away)
+        self.fellows.as_ref().map_or(0, |fellows| fellows.away.frames())
     }
 
     pub(crate) fn cores(&self) -> Cores {
@@ -325,7 +327,9 @@ impl Net {
     fn passed_arrived(&mut self, now: Instant, passed: Passed, events: &mut Events) -> Arrived {
         let Some(fellows) = &mut self.fellows else { return Arrived(What::Nothing) };
         (fellows.now, fellows.hops, fellows.answerer, fellows.onward) = (now, passed.hops, passed.answerer, None);
-        fellows.away -= usize::from(passed.home == Some(fellows.cores.own));
+        if let Some(home) = passed.home.filter(|home| home.core == fellows.cores.own) {
+            fellows.away.came_home(home.charged_to);
+        }
         if let (Some(holdings), Some(bucket)) = (&mut fellows.holdings, passed.syn) {
             holdings.syn_seen(bucket);
         }
@@ -347,7 +351,7 @@ impl Net {
     /// Passes a frame on to another core.
     ///
     /// Errors: the frame, for which there was no room.
-    fn pass_on(&mut self, frame: Frame, home: Option<CoreId>, onward: Onward) -> Result<(), Frame> {
+    fn pass_on(&mut self, frame: Frame, home: Option<Home>, onward: Onward) -> Result<(), Frame> {
         let Some(fellows) = &mut self.fellows else { return Err(frame) };
         let result = fellows.post(onward, home, frame);
         let counters = &mut self.link.counters;

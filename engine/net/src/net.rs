@@ -106,7 +106,7 @@ impl Net {
             segmentation_bytes: (segments && card.offloads.checksum).then_some(SEGMENTATION_BYTES),
             local_mss,
         };
-        let fellows = Fellows::new(config.cores, card.queues);
+        let fellows = Fellows::new(config.cores, card.queues, limits.connections);
         let is_first = config.cores.is_first();
         let mut net = Net {
             fellows,

@@ -92,6 +92,8 @@ pub struct Engine {
     pub(crate) parcels: Option<Parcels>,
     /// What other cores send through this one, and the card had no room for yet.
     pub(crate) to_transmit: VecDeque<(CoreId, Box<Parcel>)>,
+    /// In the next turn they have the room that the card has, before this core.
+    pub(crate) others_transmit_first: bool,
     pub(crate) common: Common,
     /// The session of each connection, in the connection's slot.
     pub(crate) sessions: Vec<Option<Session>>,
@@ -141,6 +143,7 @@ impl Engine {
             lanes,
             parcels,
             to_transmit: VecDeque::new(),
+            others_transmit_first: true,
             common,
             sessions: (0..sizes.connections).map(|_| None).collect(),
             life: Life::Opening,
@@ -290,8 +293,17 @@ impl Engine {
         let mut budget = budget_of(SPEAKERS_PER_TURN);
         let output = match &mut self.parcels {
             None => {
-                self.transmit_for_others(machine);
-                self.common.net.output(self.common.now, machine, &mut budget)
+                // Whichever comes first may fill the card.
+                let others_first = self.others_transmit_first;
+                self.others_transmit_first = !others_first;
+                if others_first {
+                    self.transmit_for_others(machine);
+                }
+                let output = self.common.net.output(self.common.now, machine, &mut budget);
+                if !others_first {
+                    self.transmit_for_others(machine);
+                }
+                output
             }
             Some(parcels) => {
                 let machine = &mut Through { machine, parcels };

@@ -23,8 +23,8 @@ const _: () = travels::<NetMessage>();
 pub(super) enum Message {
     /// A frame, to be looked at.
     Frame(Passed),
-    /// The buffer of a frame on its way home.
-    Shell(Frame),
+    /// The buffer of a frame on its way home, and the core that it was charged to.
+    Shell(Frame, CoreId),
     /// The machine's IPv4 address.
     Address(Option<Address>),
     /// What the machine knows of IPv6.
@@ -46,14 +46,23 @@ pub(crate) enum Hearsay {
     Trouble(Report),
 }
 
+/// Where the buffer of a frame belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Home {
+    /// The core whose card it is of.
+    pub(super) core: CoreId,
+    /// The core that it was passed to first, to which it is charged while it is away.
+    pub(super) charged_to: CoreId,
+}
+
 /// A frame on its way from core to core.
 #[derive(Debug)]
 pub(super) struct Passed {
     pub(super) frame: Frame,
     /// The time of the turn in which it was looked at last.
     pub(super) seen_at: Instant,
-    /// The core whose card the buffer belongs to; `None` for one that belongs to nobody.
-    pub(super) home: Option<CoreId>,
+    /// Where the buffer belongs; `None` for one that belongs to no card.
+    pub(super) home: Option<Home>,
     /// Cores that have looked for its connection in vain.
     pub(super) hops: u8,
     /// The one of them that answers, should nobody know it: the one where it began if it is `None`.

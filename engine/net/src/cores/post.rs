@@ -8,7 +8,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use machine::Frame;
+use machine::{CoreId, Frame};
 
 use crate::interface::Address;
 use crate::link::Link;
@@ -24,7 +24,8 @@ const HEARSAY_MAX: usize = 32;
 
 pub(super) struct Post {
     frames: VecDeque<Passed>,
-    shells: VecDeque<Frame>,
+    /// Each with the core that it was charged to.
+    shells: VecDeque<(Frame, CoreId)>,
     hearsay: VecDeque<Hearsay>,
     /// What was told last of the machine's addresses.
     told_address: Option<Address>,
@@ -53,9 +54,9 @@ impl Post {
         Ok(())
     }
 
-    pub(super) fn push_shell(&mut self, frame: Frame) {
+    pub(super) fn push_shell(&mut self, frame: Frame, charged_to: CoreId) {
         assert!(self.shells.len() < self.shells.capacity(), "so many buffers of a card are away at the most");
-        self.shells.push_back(frame);
+        self.shells.push_back((frame, charged_to));
     }
 
     pub(super) fn push_hearsay(&mut self, hearsay: Hearsay) {
@@ -65,7 +66,8 @@ impl Post {
     }
 
     pub(super) fn next_shell(&mut self) -> Option<Message> {
-        self.shells.pop_front().map(Message::Shell)
+        let (frame, charged_to) = self.shells.pop_front()?;
+        Some(Message::Shell(frame, charged_to))
     }
 
     /// The machine's addresses, if they are others than those told last.

@@ -5,6 +5,9 @@
 //! has two more than another, the next SYN gives it to the one with the fewest. So a core that is slow to get rid of
 //! connections gets fewer.
 //!
+//! The core that steers receives and sends for all the others. So it has half as many connections as each of them while
+//! there are few, and then fewer by an eighth of those that it could still have. When the others are full, it is.
+//!
 //! Owners tell how many connections they have, of a bucket and in all. These are states: what was told last counts, however
 //! often it was told before. And they tell how many SYNs they have seen of those that were given to them: a bucket whose last
 //! SYN has not been seen yet stays where it is, and the SYNs on their way count as connections.
@@ -20,6 +23,9 @@ use heapless::Vec;
 use machine::CoreId;
 
 use super::CORES_MAX;
+
+/// The core that steers has fewer connections than the others by this part of those that it could still have.
+const SPARED_PART: u32 = 8;
 
 /// Buckets of the table.
 pub(crate) const BUCKETS: usize = 4096;
@@ -157,23 +163,28 @@ pub(super) struct Steering {
     buckets: Box<[Bucket]>,
     /// This core first.
     members: Vec<Member, CORES_MAX>,
+    /// How many each member may have.
+    connections_max: u32,
 }
 
 impl Steering {
-    /// `members`: the cores to steer for, at most [`CORES_MAX`], this one first.
-    pub(super) fn new(members: impl Iterator<Item = CoreId>) -> Steering {
+    /// `members`: the cores to steer for, at most [`CORES_MAX`], this one first. Each may have `connections_max`.
+    pub(super) fn new(members: impl Iterator<Item = CoreId>, connections_max: usize) -> Steering {
         let member = |core| Member { core, connections: 0, syns_seen: 0, syns_given: 0 };
         let members: Vec<Member, CORES_MAX> = members.map(member).collect();
         let bucket = |number: usize| Bucket { owner: (number % members.len()) as u8, connections: 0, last_syn: 0 };
-        Steering { buckets: (0..BUCKETS).map(bucket).collect(), members }
+        let connections_max = connections_max as u32;
+        Steering { buckets: (0..BUCKETS).map(bucket).collect(), members, connections_max }
     }
 
     /// The core that a segment of this bucket goes to. If it `opens` a connection, the bucket may change hands.
     pub(super) fn owner(&mut self, bucket: u16, opens: bool) -> CoreId {
         let Some(found) = self.buckets.get_mut(usize::from(bucket)) else { return super::FIRST };
         if opens && found.is_free(&self.members) {
-            let (least_loaded, least) = least_loaded(&self.members);
-            let load = self.members.get(usize::from(found.owner)).map_or(u32::MAX, Member::load);
+            let (least_loaded, least) = least_loaded(&self.members, self.connections_max);
+            let owner = usize::from(found.owner);
+            let load =
+                self.members.get(owner).map_or(u32::MAX, |member| counted_load(owner, member, self.connections_max));
             // As long as it hardly matters who calls again comes to the same core again.
             if load > least + 1 {
                 found.owner = least_loaded;
@@ -215,10 +226,16 @@ impl Steering {
     }
 }
 
-/// The member with the fewest connections, and how many; of several this core is the last, since it has the card to look
-/// after.
-fn least_loaded(members: &[Member]) -> (u8, u32) {
-    let all = members.iter().enumerate().map(|(at, member)| (at, member.load()));
+/// The load of the member in this place. The core that steers is given more than it has, the less the fuller it is.
+fn counted_load(at: usize, member: &Member, connections_max: u32) -> u32 {
+    let load = member.load();
+    let more = load.min(connections_max.saturating_sub(load) / SPARED_PART);
+    load.saturating_add(if at == 0 { more } else { 0 })
+}
+
+/// The member with the smallest counted load, and that load; of several this core is the last.
+fn least_loaded(members: &[Member], connections_max: u32) -> (u8, u32) {
+    let all = members.iter().enumerate().map(|(at, member)| (at, counted_load(at, member, connections_max)));
     all.min_by_key(|(at, load)| (*load, *at == 0)).map_or((0, 0), |(at, load)| (at as u8, load))
 }
 

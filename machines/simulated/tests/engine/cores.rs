@@ -6,12 +6,16 @@ use machine::Micros;
 use server::{Ending, Sizes};
 use simulated::{MemoryDisk, Mood};
 
+use super::room::pages::site;
 use super::room::{CONFIGURATION, Room, Talk, stuffed, usual_sizes};
 use super::webmail::between;
 use crate::CORES;
 
 /// Connections at once that reach every core: each seed's card sorts or steers them in its own way.
 const CROWD: usize = if CORES > 4 { 64 } else { 24 };
+
+/// A page that takes many frames.
+const PAGE_BYTES: usize = 400_000;
 
 /// A letter of more pages than a core has to spare for it.
 fn long_letter(number: usize) -> Vec<u8> {
@@ -31,8 +35,12 @@ fn crowd(room: &mut Room, port: u16) -> Vec<Talk> {
     talks
 }
 
+fn sessions_on_each(room: &Room) -> Vec<usize> {
+    room.engines.in_use_on_each().iter().map(|in_use| in_use.sessions).collect()
+}
+
 fn assert_all_cores_have_sessions(room: &Room) {
-    let sessions: Vec<usize> = room.engines.in_use_on_each().iter().map(|in_use| in_use.sessions).collect();
+    let sessions = sessions_on_each(room);
     assert_eq!(sessions.len(), usize::from(CORES));
     assert!(sessions.iter().all(|sessions| *sessions > 0), "{sessions:?}");
 }
@@ -247,5 +255,41 @@ fn letters_that_are_given_up_anywhere_leave_nothing_behind() {
         let mut talk = room.log_in("ada");
         assert!(room.pop3(&mut talk, "STAT").starts_with("+OK 1 "));
         assert_eq!(room.retrieve(&mut talk, 1), letter);
+    }
+}
+
+#[test]
+fn a_core_that_sends_for_others_is_heard_while_they_fill_the_card() {
+    for seed in [24, 26] {
+        let mut room = Room::with_site(seed, site(PAGE_BYTES));
+        room.machine.transmit_ring = 2;
+        let mut own = None;
+        let mut others = Vec::new();
+        while own.is_none() || others.len() < 8 * usize::from(CORES - 1) {
+            let sessions = sessions_on_each(&room);
+            let host = room.add_host();
+            let mut talk = room.connect_from(host, if own.is_none() { 25 } else { 80 });
+            room.until("a core has it", |room| sessions_on_each(room) != sessions);
+            match (sessions_on_each(&room)[0] > sessions[0], own.is_some()) {
+                (true, false) => {
+                    room.smtp_reply(&mut talk);
+                    own = Some(talk);
+                }
+                (false, true) => others.push(talk),
+                _ => {}
+            }
+        }
+        let mut own = own.expect("it was waited for");
+        for talk in &mut others {
+            room.send(talk, b"GET /large HTTP/1.1\r\nHost: web.test\r\n\r\n");
+        }
+        for _ in 0..20 {
+            room.send(&own, b"NOOP\r\n");
+            room.until("it is answered", |room| {
+                others.iter_mut().for_each(|other| room.listen(other));
+                room.line_heard(&mut own).is_some()
+            });
+        }
+        assert!(others.iter().any(|talk| talk.heard.len() < PAGE_BYTES), "the pages came before the answers");
     }
 }

@@ -6,7 +6,7 @@ use super::{Load, Steering};
 
 #[test]
 fn a_bucket_whose_syn_is_on_its_way_does_not_move_however_loaded_its_owner_becomes() {
-    let mut steering = Steering::new((0..3).map(CoreId));
+    let mut steering = Steering::new((0..3).map(CoreId), 1_000);
     let owner = steering.owner(1, true);
     assert_eq!(owner, CoreId(1));
     steering.given(1);

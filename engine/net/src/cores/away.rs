@@ -1,0 +1,69 @@
+//! Buffers of this core's card that are with other cores.
+//!
+//! Half of those that may be away are divided between the cores, so that one that is slow to give
+//! them back takes nothing from the others. The other half goes to whichever core needs it.
+//!
+//! Invariant: a buffer is charged to the core that it was passed to first, until it is home.
+
+use heapless::Vec;
+use machine::CoreId;
+
+use super::CORES_MAX;
+use super::message::Kind;
+
+/// Buffers that may be away at once.
+pub(super) const FRAMES_MAX: usize = 256;
+/// Those of them that may hold something else than steered segments.
+const STRAYS_MAX: usize = FRAMES_MAX / 2;
+/// Those of them that no core has for itself.
+const SHARED_MAX: usize = FRAMES_MAX / 2;
+
+pub(super) struct Away {
+    charged: Vec<usize, CORES_MAX>,
+    frames: usize,
+    /// Those beyond the shares of the cores that they are charged to.
+    shared: usize,
+}
+
+impl Away {
+    /// `cores`: how many there are, at most [`CORES_MAX`].
+    pub(super) fn new(cores: u8) -> Away {
+        Away { charged: (0..cores).map(|_| 0).collect(), frames: 0, shared: 0 }
+    }
+
+    /// How many each other core has for itself.
+    fn share(&self) -> usize {
+        (FRAMES_MAX - SHARED_MAX) / self.charged.len().saturating_sub(1).max(1)
+    }
+
+    /// Whether another one may be charged to `core`.
+    pub(super) fn has_room(&self, core: CoreId, kind: Kind) -> bool {
+        let charged = self.charged.get(usize::from(core.0)).copied();
+        let has_room = charged.is_some_and(|charged| charged < self.share() || self.shared < SHARED_MAX);
+        has_room && (kind == Kind::Steered || self.frames < STRAYS_MAX)
+    }
+
+    pub(super) fn left(&mut self, core: CoreId) {
+        let share = self.share();
+        if let Some(charged) = self.charged.get_mut(usize::from(core.0)) {
+            self.shared += usize::from(*charged >= share);
+            *charged += 1;
+            self.frames += 1;
+        }
+        assert!(self.frames <= FRAMES_MAX && self.shared <= SHARED_MAX, "it was asked whether there is room");
+    }
+
+    pub(super) fn came_home(&mut self, core: CoreId) {
+        let share = self.share();
+        if let Some(charged) = self.charged.get_mut(usize::from(core.0)) {
+            assert!(*charged > 0, "a buffer comes home that was away");
+            *charged -= 1;
+            self.frames -= 1;
+            self.shared -= usize::from(*charged >= share);
+        }
+    }
+
+    pub(super) fn frames(&self) -> usize {
+        self.frames
+    }
+}
