@@ -23,6 +23,9 @@ DISK_BYTES = 40 << 20
 
 
 class FullDisk(barepost.Test):
+    # Otherwise each account has half of the disk, which is never full then.
+    configuration = barepost.Test.configuration + '[limits]\nquota = "unlimited"\n'
+
     def test_a_full_disk_refuses_loses_nothing_and_recovers(self):
         data = self.data()
         with open(data / "disk.img", "wb") as disk:

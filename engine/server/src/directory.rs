@@ -151,13 +151,12 @@ impl Directory {
         Login { account: known.map(|known| known.id), name: known.map_or(address, |known| known.address).into() }
     }
 
-    /// How many octets the account with this address may have in its mailboxes. `None`: as many as there is room for, as in accounts that are nobody's.
-    pub(crate) fn quota(&self, address: &str) -> Option<u64> {
-        let has_any = self.quota != Quota::Unlimited || !self.quotas.is_empty();
-        if !has_any || !self.has_domain_of(address) {
-            return None;
+    /// How much the account with this address may have in its mailboxes; the machine's own accounts have no limit.
+    pub(crate) fn quota(&self, address: &str) -> Quota {
+        match self.has_domain_of(address) {
+            true => self.quotas.get(address).copied().unwrap_or(self.quota),
+            false => Quota::Unlimited,
         }
-        self.quotas.get(address).copied().unwrap_or(self.quota).octets()
     }
 
     /// Where mail of the account with this address is sent on to, if it is.

@@ -239,7 +239,8 @@ impl Engine {
     /// Callers are heard from now on.
     pub(crate) fn listen(&mut self) {
         let Common { store, directory, .. } = &mut self.common;
-        store.own.store.set_quotas(|address| directory.quota(address));
+        let disk_bytes = store.own.store.disk_bytes();
+        store.own.store.set_quotas(|address| directory.quota(address).octets(disk_bytes));
         for (index, service) in SERVICES.iter().enumerate() {
             let number = Service(index as u8);
             if service.security == Security::Implicit && !self.common.secure.serves(number) {

@@ -133,6 +133,11 @@ impl Segments {
         free <= self.table.len() / 8 || free <= 2 * self.reserve as usize
     }
 
+    /// Whether half of the disk's segments are in use, on whatever core.
+    pub(crate) fn is_half_full(&self) -> bool {
+        2 * (self.free.len() + self.elsewhere as usize) <= self.table.len()
+    }
+
     /// Whether a segment can be had.
     pub(crate) fn may_take(&self, reason: Reason) -> bool {
         match reason {

@@ -269,12 +269,22 @@ impl Store {
         let segment_bytes = u64::from(self.segments.geometry.segment_pages) * PAGE_BYTES as u64;
         let count = |wanted: fn(Owner) -> bool| u64::from(self.segments.count(wanted));
         Space {
-            bytes: u64::from(self.segments.geometry.pages) * PAGE_BYTES as u64,
+            bytes: self.disk_bytes(),
             free_bytes: count(|owner| owner == Owner::Free) * segment_bytes,
             body_bytes: self.segments.live_pages() * PAGE_BYTES as u64,
             journal_bytes: count(|owner| matches!(owner, Owner::Journal(_))) * segment_bytes,
             reserve_bytes: u64::from(self.segments.reserve) * segment_bytes,
         }
+    }
+
+    /// Bytes of the whole store, used or not.
+    pub fn disk_bytes(&self) -> u64 {
+        u64::from(self.segments.geometry.pages) * PAGE_BYTES as u64
+    }
+
+    /// Whether half of the disk is in use.
+    pub fn is_half_full(&self) -> bool {
+        self.segments.is_half_full()
     }
 
     /// The room for one more body: for a polite refusal before it is sent.

@@ -47,17 +47,23 @@ impl PerDay {
 /// How much an account may have in its mailboxes, its outbox left out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Quota {
-    /// As much as the disk has room for.
+    /// Half of the disk, so that no account fills it for all others.
     #[default]
+    HalfOfDisk,
+    /// As much as the disk has room for.
     Unlimited,
     /// So many octets, at least 1 MiB.
     Octets(u64),
 }
 
 impl Quota {
-    /// In octets. `None`: as much as the disk has room for.
-    pub fn octets(self) -> Option<u64> {
-        if let Quota::Octets(octets) = self { Some(octets) } else { None }
+    /// In octets, on a disk of so many bytes. `None`: as much as the disk has room for.
+    pub fn octets(self, disk_bytes: u64) -> Option<u64> {
+        match self {
+            Quota::HalfOfDisk => Some(disk_bytes / 2),
+            Quota::Unlimited => None,
+            Quota::Octets(octets) => Some(octets),
+        }
     }
 }
 

@@ -14,7 +14,7 @@
 use smtp::{ForwardPath, RecipientRefusal};
 use store::AccountId;
 
-use crate::configuration::Keep;
+use crate::configuration::{Keep, Quota};
 
 use super::{Hands, TRACE_BYTES_MAX, Transaction};
 
@@ -94,7 +94,11 @@ fn allowed(account: AccountId, hands: &Hands<'_>) -> Option<u64> {
     let directory = &hands.common.directory;
     // What is sent on alone takes no room.
     let is_kept = directory.forwarding(known.address).is_none_or(|forwarding| forwarding.keep == Keep::Copy);
-    directory.quota(known.address).filter(|_| is_kept)
+    let quota = directory.quota(known.address);
+    let store = &hands.common.store.own.store;
+    // As long as less than half of the disk is used no account has as much.
+    let may_be_short = quota != Quota::HalfOfDisk || store.is_half_full();
+    quota.octets(store.disk_bytes()).filter(|_| is_kept && may_be_short)
 }
 
 impl Transaction {

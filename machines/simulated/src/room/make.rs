@@ -87,6 +87,7 @@ fn configuration(address: Ipv4Address) -> Configuration {
     let text = format!(
         "hostname = \"{HOSTNAME}\"\ndomains = [\"barepost.test\"]\n[network]\n\
          address = [\"{address}/24\", \"{}/64\"]\n{users}\
+         # So that small disks fill up.\n[limits]\nquota = \"unlimited\"\n\
          [relay]\nsmarthost = \"{SMARTHOST}\"\ntls = \"none\"\n\
          [access]\nplaintext_auth_from = [\"10.0.0.0/24\", \"2001:db8::/64\"]\n",
         ipv6_of(address)

@@ -115,6 +115,42 @@ fn who_has_no_room_is_refused_alone_and_has_room_again_when_he_has_removed_somet
 }
 
 #[test]
+fn an_account_without_a_quota_may_have_half_of_the_disk() {
+    for seed in [909, 910] {
+        let disk_octets = 12 << 20;
+        let mut room = Room::configured(seed, MemoryDisk::blank(disk_octets), usual_sizes(), CONFIGURATION);
+        room.until("the engine serves", |room| room.console_says("serving"));
+        let talk = &mut greeted(&mut room);
+        let mut taken = 0;
+        let refused = loop {
+            let reply = asked(&mut room, talk, " SIZE=310000", &["ada"]).remove(0);
+            if !reply.starts_with("250 ") {
+                break reply;
+            }
+            assert!(given(&mut room, talk, &letter(300)).starts_with("250 "));
+            taken += letter(300).len() as u64;
+        };
+        assert_eq!(refused, FULL);
+        assert!((disk_octets / 2 - 400_000..disk_octets / 2).contains(&taken), "{taken} octets");
+        room.smtp(talk, "RSET");
+        let replies = asked(&mut room, talk, " SIZE=310000", &["ada", "grace"]);
+        assert_eq!(replies, [FULL, "250 2.1.5 Recipient OK"]);
+        assert!(given(&mut room, talk, &letter(300)).starts_with("250 "));
+        room.close(talk);
+        room.until_nothing_is_in_use();
+        let unlimited = CONFIGURATION.replace("[access]", "[limits]\nquota = \"unlimited\"\n\n[access]");
+        let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
+        let mut room = Room::configured(seed, disk, usual_sizes(), &unlimited);
+        room.until("the engine serves", |room| room.console_says("serving"));
+        let talk = &mut greeted(&mut room);
+        assert_eq!(asked(&mut room, talk, " SIZE=310000", &["ada"]), ["250 2.1.5 Recipient OK"]);
+        assert!(given(&mut room, talk, &letter(300)).starts_with("250 "));
+        room.close(talk);
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
 fn a_letter_whose_size_nobody_says_is_counted_when_it_is_there_and_keeps_nobody_else_waiting() {
     for seed in [903, 904, 905] {
         let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES));
@@ -160,7 +196,8 @@ fn of_letters_that_come_at_once_so_many_are_taken_as_there_is_room_for() {
 fn the_webmail_shows_how_much_is_taken_and_refuses_in_words_what_has_no_room() {
     let (disk, trust) = (MemoryDisk::blank(DISK_BYTES), Trust::new("mail.barepost.test"));
     let certificates = vec![trust.certificate.clone()];
-    let configuration = limited(CONFIGURATION);
+    let ada = "address = \"ada@barepost.test\"";
+    let configuration = limited(CONFIGURATION).replace(ada, &format!("{ada}\nquota = \"unlimited\""));
     let mut room = Room::certified(909, disk, usual_sizes(), &configuration, Site::default(), certificates);
     room.until("the engine serves", |room| room.console_says("serving"));
     let [mut ada, mut grace] = [(); 2].map(|()| Browser::new(&trust));
