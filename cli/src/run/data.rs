@@ -129,6 +129,7 @@ impl DataFolder {
             certificates: unpacked(&self.certificates_path, server::pack::certificates)?,
             signing_keys: unpacked(&self.signing_keys_path, server::pack::signing_keys)?.into(),
             authorities: authorities.transpose()?.unwrap_or_default(),
+            ..Papers::default()
         })
     }
 

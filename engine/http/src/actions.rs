@@ -10,14 +10,14 @@ use crate::remembered::Remembered;
 use crate::reply::Reply;
 use crate::site::Site;
 
-/// Whether pages are given in the clear (RFC 6797), and if not, what this connection has to do with that.
+/// What this connection has to do with TLS (RFC 6797).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Secrecy {
-    /// They are.
+    /// Pages are given over it, and nothing is said of TLS.
     Optional,
-    /// They are not, and the connection is in the clear: who asks is sent on.
+    /// It is in the clear, and pages are given over TLS alone: the client is sent on.
     Elsewhere,
-    /// They are not, and the connection is one of TLS: who asks is told to come like this from now on.
+    /// It is one of TLS, and the client is told to use TLS alone from now on.
     Here,
 }
 
@@ -58,7 +58,7 @@ pub trait Actions: Outlet {
     /// What was answered before on connections like this one, from the same site.
     fn remembered(&mut self) -> &mut Remembered;
 
-    /// Whether pages are given in the clear.
+    /// What the connection has to do with TLS.
     fn secrecy(&self) -> Secrecy;
 
     /// The name under which who asks for `host` in the clear finds us over TLS: never a stranger's. `host`: without its port, at most 255 bytes.

@@ -29,6 +29,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+use http::Remembered;
 use machine::{CoreId, UnixTime};
 use store::Uid;
 use tasks::FrameId;
@@ -241,6 +242,14 @@ impl Engine {
         }
         self.common.secure.show(certificates);
         self.certificates.shown = shown;
+        self.judge_certificates();
+    }
+
+    /// Finds out whether browsers may be told to come over TLS alone, which pages that are remembered say.
+    pub(crate) fn judge_certificates(&mut self) {
+        if self.common.secure.judge_certificates(self.common.wall) {
+            self.common.pages = Remembered::nothing();
+        }
     }
 
     /// The core that keeps them has replaced one.

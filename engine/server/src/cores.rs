@@ -98,6 +98,8 @@ pub struct Papers {
     pub signing_keys: Arc<[SigningKey]>,
     /// Who is believed about the names of other servers.
     pub authorities: Authorities,
+    /// Those that browsers believe. If they vouch for our certificates, browsers are told to come over TLS alone.
+    pub browser_authorities: Authorities,
 }
 
 const fn is_carried_to_another_core<T: Send>() {}

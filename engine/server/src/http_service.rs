@@ -318,10 +318,11 @@ impl http::Actions for Hands<'_> {
     }
 
     fn secrecy(&self) -> Secrecy {
+        let Common { https_only, secure, .. } = &*self.common;
         match self.caller.channel {
-            _ if !self.common.https_only => Secrecy::Optional,
-            Channel::Plain => Secrecy::Elsewhere,
-            Channel::Tls => Secrecy::Here,
+            Channel::Plain if *https_only => Secrecy::Elsewhere,
+            Channel::Tls if *https_only || secure.is_publicly_trusted() => Secrecy::Here,
+            Channel::Plain | Channel::Tls => Secrecy::Optional,
         }
     }
 

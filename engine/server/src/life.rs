@@ -238,6 +238,7 @@ impl Engine {
 
     /// Callers are heard from now on.
     pub(crate) fn listen(&mut self) {
+        self.judge_certificates();
         let Common { store, directory, .. } = &mut self.common;
         let disk_bytes = store.own.store.disk_bytes();
         store.own.store.set_quotas(|address| directory.quota(address).octets(disk_bytes));

@@ -66,6 +66,9 @@ pub(crate) struct Secure {
     /// What each service offers; nothing where there is no certificate.
     settings: Vec<Option<Settings>>,
     certificates: Vec<Certificate>,
+    browser_authorities: Authorities,
+    /// Whether they believe each certificate.
+    is_publicly_trusted: bool,
     clock: Clock,
     tickets: TicketKeys,
     /// In the slot of each connection.
@@ -94,10 +97,10 @@ impl Secure {
     }
 
     /// `certificates`: the one for everybody else first; without one there is no TLS. `secret`: known to all cores of the machine, and to nobody else.
-    /// `authorities`: who is believed about the names of other hosts.
+    /// Of the authorities, the first are believed about the names of other hosts, the second by browsers.
     pub(crate) fn new(
         certificates: &[Certificate],
-        authorities: Authorities,
+        [authorities, browser_authorities]: [Authorities; 2],
         secret: &[u8; 32],
         connections: usize,
     ) -> Secure {
@@ -105,6 +108,8 @@ impl Secure {
         Secure {
             settings: settings(certificates, &clock, &tickets),
             certificates: certificates.to_vec(),
+            browser_authorities,
+            is_publicly_trusted: false,
             connections: (0..connections).map(|_| None).collect(),
             handshakes: 0,
             for_anybody: ClientSettings::for_anybody(&clock).ok(),
@@ -125,6 +130,18 @@ impl Secure {
             self.settings = settings(&certificates, &self.clock, &self.tickets);
             self.certificates = certificates;
         }
+    }
+
+    /// Finds out whether browsers believe the certificates. Returns whether they did not before, or do not any more.
+    pub(crate) fn judge_certificates(&mut self, now: UnixTime) -> bool {
+        let is_believed = |certificate| self.browser_authorities.believe(certificate, now);
+        let is_publicly_trusted = self.is_there() && self.certificates.iter().all(is_believed);
+        core::mem::replace(&mut self.is_publicly_trusted, is_publicly_trusted) != is_publicly_trusted
+    }
+
+    /// Whether browsers believe each of the certificates.
+    pub(crate) fn is_publicly_trusted(&self) -> bool {
+        self.is_publicly_trusted
     }
 
     /// Whether the machine speaks TLS.

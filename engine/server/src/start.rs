@@ -46,7 +46,7 @@ impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.
     pub fn new(seed: Seed, machine: &mut impl Machine) -> Engine {
         let Seed { core, cores, configuration, site, papers, sizes, secret, lanes } = seed;
-        let Papers { certificates, signing_keys, authorities } = papers;
+        let Papers { certificates, signing_keys, authorities, browser_authorities } = papers;
         let now = machine.now();
         let card = machine.card();
         if core == CoreId::FIRST {
@@ -58,7 +58,7 @@ impl Engine {
             wall,
             date_now: DateTimeNow::new(wall),
             net: Net::new(&network(&configuration, &sizes, Cores { own: core, count: cores }), &card, &secret, now),
-            secure: Secure::new(&certificates, authorities, &secret, sizes.connections),
+            secure: Secure::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections),
             store: Archive::new(core, cores, &sizes, random(machine), machine),
             clerks: Clerks::new(),
             holds: Holds::new(now),

@@ -10,14 +10,18 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
-use rustls::client::verify_server_name;
+use machine::UnixTime;
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::ring;
 use rustls::server::ParsedCertificate;
 use rustls::{Error, RootCertStore};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use webpki_roots::TLS_SERVER_ROOTS;
 
+use crate::certificate::Certificate;
 use crate::client::{Evidence, Judge};
 
 /// So many certificates whoever runs the machine names, at most.
@@ -78,6 +82,16 @@ impl Authorities {
             return Err(NotAuthorities::TooMany);
         }
         Ok(Authorities { roots: Arc::new(roots), named: named.into() })
+    }
+
+    /// Whether they believe the certificate, by the chain that it is shown with, at this time (RFC 5280 section 6).
+    pub fn believe(&self, certificate: &Certificate, now: UnixTime) -> bool {
+        let key = certificate.key();
+        let Some((own, others)) = key.cert.split_first() else { return false };
+        let Ok(own) = ParsedCertificate::try_from(own) else { return false };
+        let now = rustls_pki_types::UnixTime::since_unix_epoch(Duration::from_micros(now.0));
+        let algorithms = ring::default_provider().signature_verification_algorithms.all;
+        verify_server_cert_signed_by_trust_anchor(&own, &self.roots, others, now, algorithms).is_ok()
     }
 }
 

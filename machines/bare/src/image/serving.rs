@@ -108,6 +108,7 @@ fn papers() -> Papers {
         certificates: unpacked(CERTIFICATES_FILE, pack::certificates),
         signing_keys: unpacked(SIGNING_KEYS_FILE, pack::signing_keys).into(),
         authorities: unpacked(AUTHORITIES_FILE, pack::authorities),
+        ..Papers::default()
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use machine::Micros;
 use rustls::ClientConfig;
-use server::InUse;
+use server::{InUse, Papers};
 use simulated::MemoryDisk;
+use tls::Authorities;
 
 use super::room::pages::{large, site};
 use super::room::shielded::{BOTH, Shielded, Trust, client, client_of};
@@ -105,6 +106,32 @@ fn where_pages_are_given_over_tls_alone_who_asks_in_the_clear_is_sent_on_to_a_na
     assert!(room.line_shielded(&mut shielded).starts_with("Date: "));
     assert_eq!(room.line_shielded(&mut shielded), "Strict-Transport-Security: max-age=31536000");
     room.part_shielded(shielded);
+}
+
+#[test]
+fn browsers_come_over_tls_alone_if_they_believe_the_certificate() {
+    for is_believed in [true, false] {
+        let trust = Trust::new("mail.barepost.test");
+        let believed = is_believed.then_some(trust.pem.as_slice());
+        let browser_authorities = Authorities::with(believed).expect("they are some");
+        let papers = Papers { certificates: vec![trust.certificate.clone()], browser_authorities, ..Papers::default() };
+        let disk = MemoryDisk::blank(DISK_BYTES);
+        let mut room = Room::with_papers(16, disk, usual_sizes(), CONFIGURATION, site(LARGE_BYTES), papers);
+        room.until("the engine serves", |room| room.console_says("serving"));
+        let said = |line: String| line.starts_with("Strict-Transport-Security: ");
+        let mut shielded = room.connect_shielded(443, &browser(&trust));
+        room.say_shielded(&mut shielded, b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n");
+        assert_eq!(room.line_shielded(&mut shielded), "HTTP/1.1 200 OK");
+        assert!(room.line_shielded(&mut shielded).starts_with("Date: "));
+        assert_eq!(said(room.line_shielded(&mut shielded)), is_believed);
+        room.part_shielded(shielded);
+        let mut talk = room.connect(80);
+        room.send(&talk, b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n");
+        assert_eq!(room.line(&mut talk), "HTTP/1.1 200 OK", "pages are given in the clear as before");
+        assert!(room.line(&mut talk).starts_with("Date: "));
+        assert!(!said(room.line(&mut talk)), "it is said over TLS alone (RFC 6797 section 7.2)");
+        room.part(talk);
+    }
 }
 
 #[test]
