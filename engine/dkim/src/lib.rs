@@ -49,5 +49,5 @@ pub use message::{Message, SIGNATURES_MAX};
 pub use reading::{HEADER_BYTES_MAX, Reading};
 pub use sealing::Sealing;
 pub use signature::Algorithm;
-pub use signing::{NotAKey, SigningKey, Unsignable};
+pub use signing::{NotAKey, SigningKey, Unsignable, UnsignedField};
 pub use verdict::{Outcome, Reason, Signer, Verdict};

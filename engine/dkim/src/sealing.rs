@@ -14,7 +14,7 @@ use machine::UnixTime;
 use crate::chain::{ChainVerdict, SETS_MAX};
 use crate::header;
 use crate::message::Message;
-use crate::signing::{Lines, SIGNED_FORM, SigningKey, Unsignable, names};
+use crate::signing::{Lines, SIGNED_FORM, SigningKey, Unsignable, UnsignedField, names};
 
 /// Fields that are covered as they are.
 const AS_THEY_ARE: [&str; 3] = ["sender", "content-transfer-encoding", "dkim-signature"];
@@ -53,7 +53,7 @@ impl Sealing {
         self.seal.is_none()
     }
 
-    /// Computes one signature: first that of the message, then the seal. It is in the name of a domain, with a key that the domain publishes.
+    /// Makes the next field, with its signature.
     ///
     /// Errors: [`Unsignable`].
     pub fn sign(
@@ -63,6 +63,23 @@ impl Sealing {
         domain: &Name,
         now: UnixTime,
     ) -> Result<(), Unsignable> {
+        let mut field = self.prepare(message, key, domain, now)?;
+        let signature = key.sign(&field.take_signed())?;
+        self.signed(field, &signature);
+        Ok(())
+    }
+
+    /// The next field without its signature: first the one that signs the message, then the seal. It is in the name of a
+    /// domain, with a key that the domain publishes.
+    ///
+    /// Errors: [`Unsignable`].
+    pub fn prepare(
+        &self,
+        message: &Message,
+        key: &SigningKey,
+        domain: &Name,
+        now: UnixTime,
+    ) -> Result<UnsignedField, Unsignable> {
         let instance = self.instance;
         let Some(signature) = &self.message else {
             let body = message.body()?;
@@ -70,8 +87,7 @@ impl Sealing {
             let mut lines = Lines::begin(&format!("ARC-Message-Signature: i={instance};"), key);
             lines.add_word("c=relaxed/relaxed;");
             lines.add_signer(key, domain, now);
-            self.message = Some(message.sign_with(lines, names(&message.header, &AS_THEY_ARE), body, key)?);
-            return Ok(());
+            return Ok(message.prepare_with(lines, names(&message.header, &AS_THEY_ARE), body));
         };
         let mut sealed = Vec::new();
         message.write_sets(message.chain.as_ref().map_or(&[], |chain| &chain.sets), &mut sealed);
@@ -81,8 +97,16 @@ impl Sealing {
         let mut lines = Lines::begin(&format!("ARC-Seal: i={instance};"), key);
         lines.add_word(&format!("cv={};", self.status));
         lines.add_signer(key, domain, now);
-        self.seal = Some(lines.end(sealed, key)?);
-        Ok(())
+        Ok(lines.end(sealed))
+    }
+
+    /// The field that was prepared last has this signature.
+    pub fn signed(&mut self, field: UnsignedField, signature: &[u8]) {
+        let field = Some(field.with_signature(signature));
+        match self.message {
+            None => self.message = field,
+            Some(_) => self.seal = field,
+        }
     }
 
     /// The set, which goes above all other fields; empty as long as not all of it is there.

@@ -147,7 +147,10 @@ impl SigningKey {
         }
     }
 
-    fn sign(&self, signed: &[u8]) -> Result<Vec<u8>, Unsignable> {
+    /// The signature over these bytes: what takes the time of signing a message.
+    ///
+    /// Errors: `KeyFails`.
+    pub fn sign(&self, signed: &[u8]) -> Result<Vec<u8>, Unsignable> {
         match &self.pair {
             Pair::Ed25519(pair) => Ok(pair.sign(digest(&SHA256, signed).as_ref()).as_ref().into()),
             Pair::Rsa(pair) => {
@@ -166,12 +169,21 @@ impl Message {
     ///
     /// Errors: [`Unsignable`].
     pub fn sign(&self, key: &SigningKey, domain: &Name, now: UnixTime) -> Result<String, Unsignable> {
+        let mut field = self.prepare(key, domain, now)?;
+        let signature = key.sign(&field.take_signed())?;
+        Ok(field.with_signature(&signature))
+    }
+
+    /// The same field without its signature, which is to be computed with the same key.
+    ///
+    /// Errors: [`Unsignable`].
+    pub fn prepare(&self, key: &SigningKey, domain: &Name, now: UnixTime) -> Result<UnsignedField, Unsignable> {
         let body = self.body()?;
         self.check(key, domain)?;
         let mut lines = Lines::begin("DKIM-Signature: v=1;", key);
         lines.add_word("c=relaxed/relaxed;");
         lines.add_signer(key, domain, now);
-        self.sign_with(lines, names(&self.header, &AS_THEY_ARE), body, key)
+        Ok(self.prepare_with(lines, names(&self.header, &AS_THEY_ARE), body))
     }
 
     /// The body that is signed.
@@ -193,18 +205,31 @@ impl Message {
     }
 
     /// The field that begins with these lines and signs the fields of these names and the body.
-    pub(crate) fn sign_with(
-        &self,
-        mut lines: Lines,
-        names: Vec<&'static str>,
-        body: &Hashed,
-        key: &SigningKey,
-    ) -> Result<String, Unsignable> {
+    pub(crate) fn prepare_with(&self, mut lines: Lines, names: Vec<&'static str>, body: &Hashed) -> UnsignedField {
         lines.add_names(&names);
         lines.add_word(&format!("bh={};", Base64::encode_string(body.digest.as_ref())));
         let mut signed = Vec::new();
         self.header.write_selected(names.iter().map(|name| name.as_bytes()), None, SIGNED_FORM, &mut signed);
-        lines.end(signed, key)
+        lines.end(signed)
+    }
+}
+
+/// A field that signs, but for its signature.
+pub struct UnsignedField {
+    lines: Lines,
+    signed: Vec<u8>,
+}
+
+impl UnsignedField {
+    /// What the signature is to cover ([`SigningKey::sign`]); nothing, once it was taken.
+    pub fn take_signed(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.signed)
+    }
+
+    /// The field with its signature and line end.
+    pub fn with_signature(mut self, signature: &[u8]) -> String {
+        self.lines.add_signature(&Base64::encode_string(signature));
+        self.lines.text + "\r\n"
     }
 }
 
@@ -245,12 +270,11 @@ impl Lines {
         self.add_word(&format!("t={};", now.seconds()));
     }
 
-    /// The field with its signature, which covers `signed` and what is there of the field.
-    pub(crate) fn end(mut self, mut signed: Vec<u8>, key: &SigningKey) -> Result<String, Unsignable> {
+    /// The field but for its signature, which covers `signed` and what is there of the field.
+    pub(crate) fn end(mut self, mut signed: Vec<u8>) -> UnsignedField {
         self.add_word("b=");
         header::write_last(&[self.text.as_bytes(), b"\r\n"].concat(), SIGNED_FORM, &mut signed);
-        self.add_signature(&Base64::encode_string(&key.sign(&signed)?));
-        Ok(self.text + "\r\n")
+        UnsignedField { lines: self, signed }
     }
 
     fn add_names(&mut self, names: &[&str]) {

@@ -25,10 +25,11 @@ use crate::common::{Common, Point};
 use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::holds::Holds;
+use crate::jobs::Jobs;
 use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::listeners::{Listeners, number_of};
 use crate::queue::Queue;
-use crate::signing::{Signer, Signing, Waiting};
+use crate::signing::{Signer, Signing};
 use crate::streams::{self, STREAMS_MAX, Streams};
 
 /// Clerks of a core.
@@ -119,6 +120,7 @@ pub(crate) struct Office<'a, M> {
     pub(crate) rows: &'a mut WrittenRows,
     pub(crate) directory: &'a Directory,
     pub(crate) signer: &'a mut Signer,
+    pub(crate) jobs: &'a mut Jobs,
     pub(crate) hostname: &'a str,
     /// What the console is told.
     pub(crate) console: &'a mut Vec<String>,
@@ -252,13 +254,10 @@ impl Clerks {
         self.at_work.remove(frame)?.letter
     }
 
-    /// A clerk's turn to sign has come: he computes one signature.
+    /// A signature is there for which a clerk waits.
     fn sign(&mut self, frame: FrameId, office: &mut Office<'_, impl Machine>) {
         let Some(signing) = self.at_work.get_mut(frame).and_then(|working| working.signing.as_mut()) else { return };
-        signing.sign(office.signer, office.now);
-        if signing.is_open() {
-            office.signer.enter(Waiting::Clerk(frame));
-        } else {
+        if signing.take_signature(office.jobs) {
             self.step(frame, office, |clerk, desk| clerk.woken(Outcome::Room, desk));
         }
     }
@@ -416,6 +415,7 @@ impl Common {
             store,
             directory,
             signer,
+            jobs,
             hostname,
             console,
             smtp_settings,
@@ -433,6 +433,7 @@ impl Common {
             rows,
             directory,
             signer,
+            jobs,
             hostname,
             console,
             letter_octets_max,
@@ -465,7 +466,7 @@ impl Engine {
         }
     }
 
-    /// A clerk's turn to sign has come.
+    /// A signature is there that a clerk has asked for.
     pub(crate) fn clerk_signs(&mut self, frame: FrameId, machine: &mut impl Machine) {
         let (clerks, mut office) = self.common.clerks_at_work(machine);
         clerks.sign(frame, &mut office);

@@ -24,9 +24,9 @@ use crate::clerks::Clerks;
 use crate::configuration::{Access, Relay};
 use crate::directory::Directory;
 use crate::filter::Filter;
-use crate::hashing::Hashing;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
+use crate::jobs::Jobs;
 use crate::logins::Logins;
 use crate::names::Names;
 use crate::pop3_service::Orphan;
@@ -160,7 +160,7 @@ pub(crate) struct Common {
     pub(crate) gates: Gates,
     pub(crate) logins: Logins,
     /// Password hashes under way.
-    pub(crate) hashing: Hashing,
+    pub(crate) jobs: Jobs,
     /// What is asked of name servers.
     pub(crate) names: Names,
     /// How long strangers are listened to before they are greeted.

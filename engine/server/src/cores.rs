@@ -25,7 +25,7 @@
 //!   to serve when all have taken theirs. Asked to stop, it tells the others. Each stops when no other may ask it for anything; the
 //!   first one goes last. A disk that fails is told to all.
 //! - **Names**: the first core asks name servers, and remembers what they said: see `names`.
-//! - **Hashes** of passwords are computed by all cores but the first, for all: see `hashing`.
+//! - **Hashes** of passwords and signatures are computed by all cores but the first, for all: see `jobs`.
 //! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right. Failures are told to all, so that
 //!   it does not matter to which core a client comes; how many logins an address has under way each core counts for itself.
 //! - **Letters that are put off** (greylisting): all cores are told of them, and of who is known, so that it does not matter to which core they come again.
@@ -58,7 +58,8 @@ use crate::clerks::Visitor;
 use crate::common::Common;
 use crate::configuration::Configuration;
 use crate::engine::{Engine, budget_of};
-use crate::hashing::HashMessage;
+use crate::jobs::JobMessage;
+
 use crate::logins::Failure;
 use crate::names::{Asker, Inquirer, Known, QuestionNumber};
 use crate::sending::{Parcel, Parcels};
@@ -172,8 +173,8 @@ pub(crate) enum Message {
     LoginFailed(Arc<Failure>),
     /// A letter was put off, or an origin of letters is known.
     Met(Met),
-    /// A password hash is to be computed, or is.
-    Hash(HashMessage),
+    /// A password hash or a signature is to be computed, or is.
+    Job(JobMessage),
 }
 
 const _: () = assert!(size_of::<Message>() <= 80, "there are a quarter of a thousand places for them in each ring");
@@ -249,9 +250,9 @@ impl Engine {
                     greylist.told(met, self.common.now);
                 }
             }
-            Message::Hash(message) => {
-                if let Some(frame) = self.common.hashing.message_arrived(from, message) {
-                    self.session_resumed(frame);
+            Message::Job(message) => {
+                if let Some(done) = self.common.jobs.message_arrived(from, message) {
+                    self.job_done(done, machine);
                 }
             }
             Message::LoginFailed(failure) => self.common.logins.failed_elsewhere(&failure, self.common.now),
@@ -348,8 +349,8 @@ impl Engine {
             let failure = Arc::new(failure);
             self.lanes.iter_mut().for_each(|lane| lane.waiting.push_back(Message::LoginFailed(Arc::clone(&failure))));
         }
-        while let Some((core, message)) = self.common.hashing.next_message() {
-            self.tell_core(core, Message::Hash(message));
+        while let Some((core, message)) = self.common.jobs.next_message() {
+            self.tell_core(core, Message::Job(message));
         }
         // Strangers choose how much of this there is: it goes behind no more than so many others, and else waits where it is bounded.
         while self.lanes.iter().all(|lane| lane.waiting.len() < MET_BEHIND_MAX)

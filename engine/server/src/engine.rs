@@ -25,12 +25,13 @@ use crate::common::{Common, HANDSHAKES, Point, SIGNATURES};
 use crate::configuration::User;
 use crate::cores::Lane;
 use crate::expiry::Expiry;
+use crate::jobs::{JobNumber, Waiter};
 use crate::life::{Ending, Life};
 use crate::making::Making;
 use crate::pressure::{Crowding, Shedding};
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::Session;
-use crate::signing::Waiting;
+
 use crate::sizes::Sizes;
 use crate::wire::Stir;
 
@@ -65,19 +66,22 @@ pub enum Next {
 pub(crate) enum Computed {
     /// A step in a handshake of TLS.
     Handshake,
-    /// A signature.
+    /// A signature of ours.
     Signature,
+    /// Whether the signature of another is right.
+    Verification,
     /// A password hash.
     Hash,
 }
 
 impl Computed {
-    const KINDS: usize = 3;
+    const KINDS: usize = 4;
 
     fn next(self) -> Computed {
         match self {
             Computed::Handshake => Computed::Signature,
-            Computed::Signature => Computed::Hash,
+            Computed::Signature => Computed::Verification,
+            Computed::Verification => Computed::Hash,
             Computed::Hash => Computed::Handshake,
         }
     }
@@ -325,6 +329,7 @@ impl Engine {
             let has_computed = match kind {
                 Computed::Handshake => self.step_handshake(),
                 Computed::Signature => self.compute_signature(machine),
+                Computed::Verification => self.verify_signature(),
                 Computed::Hash => self.compute_hash(machine),
             };
             if has_computed {
@@ -346,25 +351,44 @@ impl Engine {
     }
 
     fn compute_signature(&mut self, machine: &mut impl Machine) -> bool {
-        let owner = self.common.owner_of(SIGNATURES);
-        match (self.common.signer.next_waiting(owner.is_some()), owner) {
-            (Some(Waiting::Clerk(frame)), _) => self.clerk_signs(frame, machine),
-            (Some(Waiting::Courier(frame)), _) => self.courier_seals(frame),
-            (None, Some(frame)) => self.session_resumed(frame),
-            (None, None) => return false,
+        let Common { jobs, signer, .. } = &mut self.common;
+        let Some(job) = jobs.next_signature() else { return false };
+        let result = signer.compute(&job);
+        if let Some(done) = jobs.computed(job.waiting, result) {
+            self.job_done(done, machine);
         }
         true
     }
 
-    fn compute_hash(&mut self, machine: &mut impl Machine) -> bool {
-        let Common { hashing, logins, now, .. } = &mut self.common;
-        let Some((waiting, task)) = hashing.next_job(logins.throttle(), *now, self.is_quiet) else { return false };
-        let began = machine.now();
-        let result = logins.compute(task);
-        if let Some(frame) = hashing.computed(waiting, result, (began, machine.now())) {
+    fn verify_signature(&mut self) -> bool {
+        let owner = self.common.owner_of(SIGNATURES);
+        if let Some(frame) = owner {
             self.session_resumed(frame);
         }
+        owner.is_some()
+    }
+
+    fn compute_hash(&mut self, machine: &mut impl Machine) -> bool {
+        let Common { jobs, logins, now, .. } = &mut self.common;
+        let Some((waiting, task)) = jobs.next_hash(logins.throttle(), *now, self.is_quiet) else { return false };
+        let began = machine.now();
+        let result = logins.compute(task);
+        jobs.rest(began, machine.now());
+        if let Some(done) = jobs.computed(waiting, result) {
+            self.job_done(done, machine);
+        }
         true
+    }
+
+    /// A job is done: what waits for it goes on with the result.
+    pub(crate) fn job_done(&mut self, (waiter, number): (Waiter, JobNumber), machine: &mut impl Machine) {
+        match waiter {
+            Waiter::Session(frame) => return self.session_resumed(frame),
+            Waiter::Clerk(frame) => self.clerk_signs(frame, machine),
+            Waiter::Courier(frame) => self.courier_seals(frame),
+        }
+        // Unless it was taken the waiter is gone, which a session would have said.
+        self.common.jobs.take_result(number);
     }
 
     /// What the stores of all cores want of the disk.
@@ -411,7 +435,7 @@ impl Engine {
             .min(Instant::or_never(self.life.next_deadline()))
             .min(Instant::or_never(self.disk_again))
             .min(Instant::or_never(self.next_look()))
-            .min(Instant::or_never(self.common.hashing.next_deadline()))
+            .min(Instant::or_never(self.common.jobs.next_deadline()))
             .min(Instant::or_never(self.expiry.next_deadline()));
         Next::At(if buggify!(WakeUpLate) { next + LATE } else { next })
     }

@@ -1,7 +1,7 @@
 //! Logins: a name and what proves it arrive, and an answer follows in a later turn.
 //!
 //! A password hash costs some 20 ms and cannot be cut, so it is a job that another core may
-//! compute, one a turn and after all that the turn had to say (`hashing`). A password that was
+//! compute, one a turn and after all that the turn had to say (`jobs`). A password that was
 //! right within the last hour needs none, nor does a proof of SCRAM: that costs the client what it
 //! spares us, and here a few hashes of a hundred bytes. The answer to a failed login waits as long
 //! as the throttle says; the answer to a right one waits for nothing. That is so whatever the
@@ -23,7 +23,7 @@ use webmail::PasswordMark;
 use crate::common::Common;
 use crate::configuration::PASSWORD_BYTES_MAX;
 use crate::directory::Login;
-use crate::hashing::{Applicant, HashNumber, HashResult, HashTask};
+use crate::jobs::{Applicant, HashTask, JobNumber, JobResult};
 use crate::session::Caller;
 
 /// Bytes of a name or a password that are kept until a login is decided. Accounts have shorter
@@ -57,7 +57,7 @@ enum Throttled {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AttemptState {
     /// Its password is being looked at, or waits for that.
-    Hashing(HashNumber),
+    Hashing(JobNumber),
     /// Its proof is looked at when its turn has come.
     Proving,
     /// Its password was known to be right when it came, and the account had this one then.
@@ -157,19 +157,17 @@ impl Logins {
     }
 
     /// Computes a hash: this takes long.
-    pub(crate) fn compute(&mut self, task: HashTask) -> HashResult {
+    pub(crate) fn compute(&mut self, task: HashTask) -> JobResult {
         match task {
             HashTask::Check { password, hash } => match self.hasher.verify(&password, &hash) {
-                Ok(true) => HashResult::Right { password, hash },
-                _ => HashResult::Wrong,
+                Ok(true) => JobResult::Right { password, hash },
+                _ => JobResult::Wrong,
             },
             HashTask::Spend { password } => {
                 self.hasher.spend(&password);
-                HashResult::Wrong
+                JobResult::Wrong
             }
-            HashTask::Make { password, salt } => {
-                HashResult::Made(self.hasher.hash(&password, salt).unwrap_or_default())
-            }
+            HashTask::Make { password, salt } => JobResult::Made(self.hasher.hash(&password, salt).unwrap_or_default()),
         }
     }
 
@@ -304,13 +302,13 @@ impl Common {
         };
         let name = (throttled == Throttled::Yes).then(|| login.name.clone());
         let applicant = Applicant { address: caller.address, name };
-        AttemptState::Hashing(self.hashing.ask(caller.connection.0, applicant, task))
+        AttemptState::Hashing(self.jobs.ask_hash(caller.connection.0, applicant, task))
     }
 
     /// Which account a hash that was computed lets in. A password that was changed meanwhile is not
     /// right any more.
-    fn let_in_by(&mut self, login: &Login, result: &HashResult) -> Option<AccountId> {
-        let HashResult::Right { password, hash } = result else { return None };
+    fn let_in_by(&mut self, login: &Login, result: &JobResult) -> Option<AccountId> {
+        let JobResult::Right { password, hash } = result else { return None };
         let known = self.store.account(login.account?).filter(|known| known.password_hash == hash)?;
         self.logins.verified.insert(hash, password, self.now);
         Some(known.id)
@@ -326,7 +324,7 @@ impl Common {
             // The password has changed since.
             AttemptState::Verified(..) => self.logins.verdict(attempt, None, self.now),
             AttemptState::Hashing(number) => {
-                let result = self.hashing.take_result(number)?;
+                let result = self.jobs.take_result(number)?;
                 let granted = self.let_in_by(&attempt.login, &result);
                 self.logins.verdict(attempt, granted, self.now)
             }
@@ -365,7 +363,7 @@ impl Common {
     pub(crate) fn login_abandoned(&mut self, attempt: &Attempt) {
         self.logins.end(attempt, self.now);
         if let AttemptState::Hashing(number) = attempt.state {
-            self.hashing.abandon(number);
+            self.jobs.abandon(number);
         }
     }
 }

@@ -463,9 +463,9 @@ impl Engine {
         step(frame, &mut self.common, Courier::handshake_resumed);
     }
 
-    /// It is the turn of this courier to compute a signature.
+    /// A signature is there that this courier has asked for.
     pub(crate) fn courier_seals(&mut self, frame: FrameId) {
-        step(frame, &mut self.common, Courier::turn_to_seal);
+        step(frame, &mut self.common, Courier::signature_made);
     }
 
     /// The peer says no more by such a connection.

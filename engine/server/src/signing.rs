@@ -5,8 +5,8 @@
 //!
 //! Invariants:
 //! - What is signed is what is stored. No more of a letter is in memory than its header.
-//! - Who signs computes one signature, and then lets others go first: it takes up to some milliseconds, and cannot be cut. A core computes one a turn: of sessions, which wait at the gate for it, and of clerks of
-//!   the webmail and couriers who seal what they send on (`queue::sealing`), who wait here, in turns.
+//! - A signature takes up to some milliseconds, and cannot be cut: it is a job (`jobs`), for a session, for a request handler of
+//!   the webmail, or for a delivery attempt that seals what it sends on (`queue::sealing`).
 //! - Of each letter [`LEAST_BYTES`] of the header are kept, whatever others keep. What it needs
 //!   more comes from a pool of [`POOL_BYTES`] for all letters of a core, of which one address gets
 //!   a third (`budget`). A letter that has no room there is refused for now, rather than going
@@ -15,21 +15,20 @@
 //! A letter is not signed where it is in nobody's name or that of several domains, where its header is longer than signatures look at, or where what would sign it has no room above it.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use budget::{Charge, MemoryBudget};
-use dkim::{Algorithm, Message, Reading, SigningKey};
+use dkim::{Algorithm, Message, Reading, SigningKey, UnsignedField};
 use dns::Name;
 use machine::UnixTime;
 use store::{Head, Refusal};
-use tasks::FrameId;
 
 use crate::author::{Author, Authors};
 use crate::directory::Directory;
+use crate::jobs::{JobNumber, JobResult, Jobs, SignatureJob, Waiter};
 
 /// Bytes of a header that are always kept: as much as most letters have.
 pub(crate) const LEAST_BYTES: u32 = 16 * 1024;
@@ -42,44 +41,23 @@ pub(crate) struct Signer {
     keys: Arc<[SigningKey]>,
     /// What is kept of letters until they are signed.
     pub(crate) kept: MemoryBudget,
-    /// Those who have a letter to be signed, each once. Some may have gone meanwhile.
-    waiting: VecDeque<Waiting>,
-    /// Whether a session had the last turn.
-    is_their_turn: bool,
-}
-
-/// Who waits for his turn to sign, and is no session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Waiting {
-    /// A clerk of the webmail.
-    Clerk(FrameId),
-    /// A courier, who seals.
-    Courier(FrameId),
 }
 
 impl Signer {
     /// `key` is random.
     pub(crate) fn new(keys: Arc<[SigningKey]>, key: [u8; 16]) -> Signer {
-        let kept = MemoryBudget::new(POOL_BYTES, key);
-        Signer { keys, kept, waiting: VecDeque::new(), is_their_turn: false }
+        Signer { keys, kept: MemoryBudget::new(POOL_BYTES, key) }
     }
 
-    /// Somebody has a letter to be signed.
-    pub(crate) fn enter(&mut self, who: Waiting) {
-        self.waiting.push_back(who);
+    /// Computes a signature: this takes long.
+    pub(crate) fn compute(&self, job: &SignatureJob) -> JobResult {
+        JobResult::Signed(self.keys.get(job.key).and_then(|key| key.sign(&job.signed).ok()))
     }
 
-    /// Whose turn it is of those who wait here, if it is not that of a session that wants it, too.
-    pub(crate) fn next_waiting(&mut self, is_session_there: bool) -> Option<Waiting> {
-        let next = self.waiting.front().copied().filter(|_| self.is_their_turn || !is_session_there);
-        self.is_their_turn = next.is_none();
-        self.waiting.drain(..usize::from(next.is_some()));
-        next
-    }
-
-    /// The key with which chains are sealed: of RSA, since not everybody who verifies them knows another (RFC 8617 section 4.1.3).
-    pub(crate) fn sealing_key(&self) -> Option<&SigningKey> {
-        self.keys.iter().find(|key| key.algorithm() == Algorithm::RsaSha256)
+    /// The key with which chains are sealed, and its number: of RSA, since not everybody who verifies them knows another (RFC
+    /// 8617 section 4.1.3).
+    pub(crate) fn sealing_key(&self) -> Option<(usize, &SigningKey)> {
+        self.keys.iter().enumerate().find(|(_, key)| key.algorithm() == Algorithm::RsaSha256)
     }
 
     /// Whether there is anything to sign with.
@@ -91,7 +69,7 @@ impl Signer {
     /// it.
     pub(crate) fn begin(&self, address: IpAddr) -> Box<Signing> {
         let (stage, charge) = (Stage::Arriving(Reading::to_sign()), Charge::new(LEAST_BYTES));
-        Box::new(Signing { stage, signatures: Vec::new(), address, charge })
+        Box::new(Signing { stage, signatures: Vec::new(), job: None, address, charge })
     }
 }
 
@@ -100,6 +78,8 @@ pub(crate) struct Signing {
     stage: Stage,
     /// Those that are made, a field each.
     signatures: Vec<String>,
+    /// The next one, which is being computed.
+    job: Option<(JobNumber, UnsignedField)>,
     address: IpAddr,
     /// What is kept of it, in [`Signer::kept`].
     charge: Charge,
@@ -130,11 +110,15 @@ impl Signing {
             Stage::Arrived(message, ..) => message.footprint(),
             Stage::Over => 0,
         };
-        signer.kept.charge(&mut self.charge, self.address, bytes).map_err(|_| Refusal::Busy)
+        // What is signed of a header is written once more.
+        signer.kept.charge(&mut self.charge, self.address, 2 * bytes).map_err(|_| Refusal::Busy)
     }
 
     /// There is no more of the message. Returns in whose name it is, if that can be told.
     pub(crate) fn ended(&mut self, directory: &Directory) -> Option<Authors> {
+        if !matches!(self.stage, Stage::Arriving(_)) {
+            return None;
+        }
         let Stage::Arriving(reading) = core::mem::replace(&mut self.stage, Stage::Over) else { return None };
         let message = reading.ended();
         let authors = Authors::of(message.header(), message.is_cut());
@@ -151,24 +135,42 @@ impl Signing {
         self.stage = Stage::Over;
     }
 
-    /// Whether there is something to compute.
-    pub(crate) fn is_open(&self) -> bool {
-        matches!(self.stage, Stage::Arrived(..))
+    /// Asks for the next signature, if there is one to be made and it was not asked for. Whether it is waited for.
+    pub(crate) fn ask(&mut self, waiter: Waiter, signer: &Signer, jobs: &mut Jobs, now: UnixTime) -> bool {
+        while self.job.is_none()
+            && let Stage::Arrived(message, domain, next) = &mut self.stage
+        {
+            let Some(key) = signer.keys.get(*next) else {
+                self.stage = Stage::Over;
+                return false;
+            };
+            // A message that one key cannot sign another may.
+            if let Ok(mut field) = message.prepare(key, domain, now) {
+                self.job = Some((jobs.ask_signature(waiter, field.take_signed(), *next), field));
+            }
+            *next += 1;
+        }
+        self.job.is_some()
     }
 
-    /// Computes one signature.
-    pub(crate) fn sign(&mut self, signer: &Signer, now: UnixTime) {
-        let Stage::Arrived(message, domain, next) = &mut self.stage else { return };
-        self.signatures.extend(signer.keys.get(*next).and_then(|key| message.sign(key, domain, now).ok()));
-        *next += 1;
-        if *next >= signer.keys.len() {
-            self.stage = Stage::Over;
-        }
+    /// Takes the signature that was asked for, if it is there.
+    pub(crate) fn take_signature(&mut self, jobs: &mut Jobs) -> bool {
+        let result = self.job.as_ref().and_then(|(number, _)| jobs.take_result(*number));
+        let Some((JobResult::Signed(signature), (_, field))) =
+            result.and_then(|result| Some((result, self.job.take()?)))
+        else {
+            return false;
+        };
+        self.signatures.extend(signature.map(|signature| field.with_signature(&signature)));
+        true
     }
 
     /// It is not needed any more.
-    pub(crate) fn forget(&mut self, signer: &mut Signer) {
+    pub(crate) fn forget(&mut self, signer: &mut Signer, jobs: &mut Jobs) {
         self.stage = Stage::Over;
+        if let Some((number, _)) = self.job.take() {
+            jobs.abandon(number);
+        }
         signer.kept.release(&mut self.charge, self.address);
     }
 
@@ -190,27 +192,4 @@ fn fill_up(head: &mut Vec<u8>) {
     let spaces = head.len().next_multiple_of(Head::UNIT) - head.len();
     let end = head.len().saturating_sub(b"\r\n".len());
     head.splice(end..end, core::iter::repeat_n(b' ', spaces));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sessions_and_others_sign_in_turns_and_nobody_waits_for_who_is_not_there() {
-        let mut signer = Signer::new(Arc::from(Vec::new()), [7; 16]);
-        let frames = (0..5).map(|number| FrameId::new(number, 0)).enumerate();
-        let all = frames.map(|(number, frame)| match number % 2 {
-            0 => Waiting::Clerk(frame),
-            _ => Waiting::Courier(frame),
-        });
-        let all: Vec<Waiting> = all.collect();
-        all.iter().for_each(|waiting| signer.enter(*waiting));
-        assert_eq!(signer.next_waiting(false), Some(all[0]));
-        let turns: Vec<_> = (0..7).map(|_| signer.next_waiting(true)).collect();
-        let other = |number: usize| Some(all[number]);
-        assert_eq!(turns, [None, other(1), None, other(2), None, other(3), None]);
-        assert_eq!(signer.next_waiting(false), other(4));
-        assert_eq!([signer.next_waiting(false), signer.next_waiting(true)], [None, None]);
-    }
 }

@@ -36,7 +36,7 @@ use tasks::{Continuation, FrameId};
 
 use crate::allowances::Verdict;
 use crate::archive::LetterId;
-use crate::common::{Common, Point, SIGNATURES};
+use crate::common::{Common, Point};
 use crate::identifier::Identifier;
 use crate::logins::Attempt;
 use crate::names::{Known, QuestionNumber};
@@ -332,10 +332,7 @@ impl Hands<'_> {
             inquiry.forget(self.caller, self.common);
         }
         if let Some(mut signing) = message.signing {
-            signing.forget(&mut self.common.signer);
-            if matches!(message.ending, Ending::Signing) {
-                self.common.leave(SIGNATURES, self.caller.connection.0);
-            }
+            signing.forget(&mut self.common.signer, &mut self.common.jobs);
         }
     }
 

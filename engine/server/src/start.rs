@@ -28,9 +28,9 @@ use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::expiry::Expiry;
 use crate::filter::Filter;
-use crate::hashing::Hashing;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
+use crate::jobs::Jobs;
 use crate::logins::Logins;
 use crate::names::Names;
 use crate::queue::Queue;
@@ -81,7 +81,7 @@ impl Engine {
             replies: 0,
             bodies_max: sizes.http_bodies_bytes(),
             logins: Logins::new(cores, Hasher::new(), [random(machine), random(machine)], Nonces::new(random(machine))),
-            hashing: Hashing::new(core, cores),
+            jobs: Jobs::new(core, cores),
             names: Names::new(core, configuration.network.as_ref(), random(machine)),
             greeting_delay: Some(configuration.abuse.greeting_delay).filter(|delay| delay.0 > 0),
             strangers: Strangers::new(configuration.abuse.limits, random(machine)),

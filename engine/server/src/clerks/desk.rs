@@ -13,8 +13,8 @@ use webmail::{Desk, Excess, Posting, QueueAsked, QueueTold, Which, WrittenRows};
 use super::{At, Office, Visitor};
 use crate::allowances;
 use crate::archive::Request;
+use crate::jobs::Waiter;
 use crate::queue;
-use crate::signing::Waiting;
 
 /// All letters that are written here share what one client's may have.
 const WEBMAIL: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
@@ -97,8 +97,8 @@ impl<M: Machine> Desk for At<'_, '_, M> {
     fn signatures(&mut self) -> Option<Vec<u8>> {
         let Some(signing) = self.signing else { return Some(Vec::new()) };
         signing.ended(self.office.directory);
-        if signing.is_open() {
-            self.office.signer.enter(Waiting::Clerk(self.continuation.frame));
+        let waiter = Waiter::Clerk(self.continuation.frame);
+        if signing.ask(waiter, self.office.signer, self.office.jobs, self.office.now) {
             return None;
         }
         let head = signing.head(&[]);
@@ -173,7 +173,7 @@ impl<M: Machine> Desk for At<'_, '_, M> {
 impl<M> At<'_, '_, M> {
     fn stop_signing(&mut self) {
         if let Some(mut signing) = self.signing.take() {
-            signing.forget(self.office.signer);
+            signing.forget(self.office.signer, self.office.jobs);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! A new password is made ready where the connection is: its hash by a job as for a login
-//! (`hashing`), its verifier step by step, a turn each.
+//! (`jobs`), its verifier step by step, a turn each.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -8,7 +8,7 @@ use sasl::Derivation;
 use webmail::{NewPassword, PasswordMark, Secrets, Visit};
 
 use crate::common::Common;
-use crate::hashing::{Applicant, HashNumber, HashResult, HashTask};
+use crate::jobs::{Applicant, HashTask, JobNumber, JobResult};
 use crate::session::Caller;
 
 /// A password of which is made what is kept.
@@ -21,7 +21,7 @@ pub(super) struct Making {
 
 enum Stage {
     /// Its hash is being computed.
-    Hashing(HashNumber),
+    Hashing(JobNumber),
     /// It has its hash, and the verifier is in the making.
     Deriving(String, Box<Derivation>),
 }
@@ -32,14 +32,14 @@ impl Making {
         let task = HashTask::Make { password: new.wanted.to_vec(), salt: common.logins.salt() };
         // The client has proved who it is: nothing is held against it.
         let applicant = Applicant { address: caller.address, name: None };
-        let number = common.hashing.ask(caller.connection.0, applicant, task);
+        let number = common.jobs.ask_hash(caller.connection.0, applicant, task);
         Making { new, replaced, stage: Stage::Hashing(number) }
     }
 
     /// Nobody waits for the new password any more.
     pub(super) fn abandoned(&self, common: &mut Common) {
         if let Stage::Hashing(number) = self.stage {
-            common.hashing.abandon(number);
+            common.jobs.abandon(number);
         }
     }
 
@@ -58,7 +58,7 @@ impl Making {
         let frame = caller.connection.0;
         match &mut self.stage {
             Stage::Hashing(number) => {
-                let HashResult::Made(hash) = common.hashing.take_result(*number)? else { return None };
+                let JobResult::Made(hash) = common.jobs.take_result(*number)? else { return None };
                 let derivation = Derivation::begin(&self.new.wanted, common.logins.salt());
                 self.stage = Stage::Deriving(hash, Box::new(derivation));
             }

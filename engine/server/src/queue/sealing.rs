@@ -1,7 +1,7 @@
 //! The seals of letters that are sent on: what was found out about a letter when it came is said to who gets it, by a set of fields that our domain signs (ARC, crate `dkim`).
 //!
 //! Who gets it sees our address where the letter's own domain does not let us send, and maybe a changed letter, if somebody before us has changed it: what proved whose it is may be gone.
-//! Before such a letter is brought into the outbox for the first to whom it is sent on, it is read once and hashed, and two signatures are computed, one a turn, as those under letters of our
+//! Before such a letter is brought into the outbox for the first to whom it is sent on, it is read once and hashed, and two signatures are computed, as those under letters of our
 //! own users are (`signing`). It is done once for all to whom it goes, and again if the power fails meanwhile.
 //!
 //! Not sealed is:
@@ -14,11 +14,12 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use dkim::{ChainVerdict, Message, Reading, Sealing};
+use dkim::{ChainVerdict, Message, Reading, Sealing, UnsignedField};
 use dns::Name;
 use store::Refusal;
 
-use crate::signing::Waiting;
+use crate::common::Common;
+use crate::jobs::{JobNumber, JobResult, Waiter};
 
 use super::courier::{Courier, Hands, Stage, Way};
 use super::entry::domain_of;
@@ -30,10 +31,20 @@ pub(super) enum Seal {
     Unknown,
     /// It is hashed, for this to be said.
     Hashing(Box<Reading>, Found),
-    /// It is signed, in the name of this domain.
-    Signing(Box<(Message, Sealing, Name)>),
+    /// It is signed.
+    Signing(Box<Unsealed>),
     /// This, if anything.
     Made(String),
+}
+
+/// A message whose seal is being made.
+pub(super) struct Unsealed {
+    message: Message,
+    sealing: Sealing,
+    /// In whose name it is sealed.
+    domain: Name,
+    /// The next field, whose signature is being computed.
+    job: Option<(JobNumber, UnsignedField)>,
 }
 
 /// What was found out about a letter when it came.
@@ -41,6 +52,31 @@ pub(super) struct Found {
     /// The text of its `Authentication-Results` field.
     results: String,
     chain: ChainVerdict,
+}
+
+impl Unsealed {
+    /// Asks for the next signature. False: it cannot be made.
+    fn ask(&mut self, hands: &mut Hands<'_>) -> bool {
+        let Common { signer, jobs, wall, .. } = &mut *hands.common;
+        let prepared = signer.sealing_key().and_then(|(number, key)| {
+            Some((number, self.sealing.prepare(&self.message, key, &self.domain, *wall).ok()?))
+        });
+        let waiter = Waiter::Courier(hands.frame);
+        self.job = prepared.map(|(key, mut field)| (jobs.ask_signature(waiter, field.take_signed(), key), field));
+        self.job.is_some()
+    }
+
+    /// Takes the signature that was asked for. False: it could not be made.
+    fn take_signature(&mut self, hands: &mut Hands<'_>) -> bool {
+        let Some((number, field)) = self.job.take() else { return false };
+        match hands.common.jobs.take_result(number) {
+            Some(JobResult::Signed(Some(signature))) => {
+                self.sealing.signed(field, &signature);
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 impl Seal {
@@ -79,9 +115,11 @@ impl Courier {
         let sealing = Sealing::begin(&message, found.chain, &found.results);
         self.stage = Stage::Sorted;
         if let (Ok(sealing), Ok(domain)) = (sealing, domain) {
-            self.seal = Seal::Signing(Box::new((message, sealing, domain)));
-            self.stage = Stage::Sealed;
-            hands.common.signer.enter(Waiting::Courier(hands.frame));
+            let mut unsealed = Box::new(Unsealed { message, sealing, domain, job: None });
+            if unsealed.ask(hands) {
+                self.seal = Seal::Signing(unsealed);
+                self.stage = Stage::Sealed;
+            }
         }
     }
 
@@ -90,18 +128,14 @@ impl Courier {
         (self.seal, self.stage) = (Seal::NOTHING, Stage::Sorted);
     }
 
-    /// His turn has come: he computes one signature.
-    pub(super) fn turn_to_seal(&mut self, hands: &mut Hands<'_>) -> Way {
-        let (Stage::Sealed, Seal::Signing(signing)) = (self.stage, &mut self.seal) else { return self.go_on(hands) };
-        let (message, sealing, domain) = &mut **signing;
-        let signer = &mut hands.common.signer;
-        let signed = signer.sealing_key().map(|key| sealing.sign(message, key, domain, hands.common.wall));
-        if matches!(signed, Some(Ok(()))) && sealing.is_open() {
-            signer.enter(Waiting::Courier(hands.frame));
+    /// A signature is there that was asked for.
+    pub(super) fn signature_made(&mut self, hands: &mut Hands<'_>) -> Way {
+        let (Stage::Sealed, Seal::Signing(unsealed)) = (self.stage, &mut self.seal) else { return self.go_on(hands) };
+        if unsealed.take_signature(hands) && unsealed.sealing.is_open() && unsealed.ask(hands) {
             return Way::Waits;
         }
         // A letter that cannot be signed goes without: empty as long as not all is there.
-        self.seal = Seal::Made(sealing.fields());
+        self.seal = Seal::Made(unsealed.sealing.fields());
         (self.stage, self.is_waiting) = (Stage::Sorted, false);
         self.go_on(hands)
     }

@@ -16,7 +16,8 @@ use relay::filter::Verdict;
 use smtp::MessageRefusal;
 use store::{Closing, Head, JUNK};
 
-use crate::common::{Common, Point, SIGNATURES};
+use crate::common::{Common, Point};
+use crate::jobs::Waiter;
 use crate::names::{Known, QuestionNumber};
 use crate::session::Caller;
 use crate::signing::Signing;
@@ -94,9 +95,10 @@ pub(super) fn resumed(session: &mut smtp::Session, hands: &mut Hands<'_>) {
         (Ending::Proving, Some(proof), _) => proof.verify(caller, common),
         // It may be its turn.
         (Ending::Asking, ..) => {}
-        (Ending::Signing, _, Some(signing)) if common.has_entered(SIGNATURES, caller.connection.0) => {
-            common.leave(SIGNATURES, caller.connection.0);
-            signing.sign(&common.signer, common.wall);
+        (Ending::Signing, _, Some(signing)) => {
+            if !signing.take_signature(&mut common.jobs) {
+                return;
+            }
         }
         _ => return,
     }
@@ -231,17 +233,16 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
             if common.signer.has_keys() {
                 return Ok(Step::Done(Ending::Signing));
             }
-            signing.forget(&mut common.signer);
+            signing.forget(&mut common.signer, &mut common.jobs);
             Ok(Step::Done(Ending::Proving))
         }
         (Ending::Signing, _) => {
             let signing = message.signing.as_mut().ok_or(MessageRefusal::TryLater)?;
-            if signing.is_open() {
-                common.enter(SIGNATURES, caller.connection.0);
+            if signing.ask(Waiter::Session(caller.connection.0), &common.signer, &mut common.jobs, common.wall) {
                 return Ok(Step::Waits);
             }
             let saying = above(signing, Some(reverse_path).filter(|_| !is_elsewhere), common)?;
-            signing.forget(&mut common.signer);
+            signing.forget(&mut common.signer, &mut common.jobs);
             Ok(Step::Done(Ending::Saying(saying)))
         }
         (Ending::Proving, None) => Ok(Step::Done(Ending::Asking)),
