@@ -449,7 +449,7 @@ fn quotas_are_sizes_with_a_unit_of_an_account_or_of_all() {
     assert_eq!(configuration.users[0].quota, Some(Quota::Octets(500 << 20)));
     let text = with_user("password = 'lovelace'\nquota = 'unlimited'");
     let configuration = Configuration::parse(&text).expect("it is right");
-    assert_eq!((configuration.limits.quota, configuration.users[0].quota), (Quota::Unlimited, Some(Quota::Unlimited)));
+    assert_eq!((configuration.limits.quota, configuration.users[0].quota), (Quota::HalfOfDisk, Some(Quota::Unlimited)));
     for (wrong, what) in [
         ("'2'", "the unit must be M, G or T"),
         ("'2GB'", "the unit must be M, G or T"),

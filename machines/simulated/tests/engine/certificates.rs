@@ -14,7 +14,7 @@ use tls::Certificate;
 
 use super::room::pages::site;
 use super::room::shielded::{Shielded, Trust, client_of_all};
-use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
+use super::room::{CONFIGURATION, DISK_BYTES, NO_QUOTA, Room, usual_sizes};
 use crate::CORES;
 
 pub(super) const NAME: &str = "mail.barepost.test";
@@ -25,7 +25,7 @@ pub(super) const GRACE: &str = "Z3JhY2U6bG92ZWxhY2U=";
 pub(super) const GUESS: &str = "YWRhOmd1ZXNz";
 
 pub(super) fn configuration() -> String {
-    CONFIGURATION.replace("aliases = [", "admin = true\naliases = [")
+    [&CONFIGURATION.replace("aliases = [", "admin = true\naliases = ["), NO_QUOTA].concat()
 }
 
 /// A machine on `disk` whose configuration names these.

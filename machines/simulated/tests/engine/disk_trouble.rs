@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-use super::room::{Room, Talk, usual_sizes};
+use super::room::{CONFIGURATION, NO_QUOTA, Room, Talk, usual_sizes};
 use machine::Micros;
 use server::{Ending, InUse};
 use simulated::{Dice, MemoryDisk, Mood};
@@ -147,7 +147,13 @@ fn a_read_that_fails_is_told_as_temporary_and_succeeds_later() {
 
 #[test]
 fn a_full_disk_says_452_and_deletions_bring_the_space_back() {
-    let mut room = Room::with_disk(4, MemoryDisk::blank(2 << 20));
+    let serving = |disk| {
+        let configuration = [CONFIGURATION, NO_QUOTA].concat();
+        let mut room = Room::configured(4, disk, usual_sizes(), &configuration);
+        room.until("the engine serves", |room| room.console_says("serving"));
+        room
+    };
+    let mut room = serving(MemoryDisk::blank(2 << 20));
     let body = b"A line of a letter, to fill the disk with\r\n".repeat(1_000);
     let mut accepted = 0;
     let refusal = loop {
@@ -169,7 +175,7 @@ fn a_full_disk_says_452_and_deletions_bring_the_space_back() {
     };
     assert!(refusal.starts_with("452 4.3.1"), "{refusal}");
     assert!(accepted > 10);
-    let mut room = room.power_cut(4);
+    let mut room = serving(room.machine.disk.power_cut(&mut Dice::new(4)));
     let mut talk = room.log_in("ada");
     for number in 1..=accepted {
         assert_eq!(room.retrieve(&mut talk, number), body);

@@ -9,7 +9,7 @@ use simulated::MemoryDisk;
 use super::holding::{DELIVERED, NOT_SENT, People};
 use super::kept_files::{carried, draft, large};
 use super::room::shielded::Trust;
-use super::room::{CONFIGURATION, Room, stuffed, usual_sizes};
+use super::room::{CONFIGURATION, NO_QUOTA, Room, stuffed, usual_sizes};
 use super::webmail::{Browser, between, serving};
 
 const SMALL: &[u8] = b"few bytes";
@@ -177,7 +177,8 @@ fn fill(room: &mut Room, octets: usize) {
 fn undo_says_so_when_a_message_has_begun_to_leave() {
     let trust = Trust::new("mail.barepost.test");
     let (disk, certificates) = (MemoryDisk::blank(6 << 20), vec![trust.certificate.clone()]);
-    let mut room = Room::certified(344, disk, usual_sizes(), CONFIGURATION, Site::default(), certificates);
+    let configuration = [CONFIGURATION, NO_QUOTA].concat();
+    let mut room = Room::certified(344, disk, usual_sizes(), &configuration, Site::default(), certificates);
     room.until("the engine serves", |room| room.console_says("serving"));
     let mut people = People::logged_in(&mut room, &trust);
     let undo = send(&mut people, &mut room);

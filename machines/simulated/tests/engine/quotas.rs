@@ -6,7 +6,7 @@ use http::Site;
 use simulated::{Dice, MemoryDisk};
 
 use super::room::shielded::Trust;
-use super::room::{CONFIGURATION, DISK_BYTES, Room, Talk, stuffed, usual_sizes};
+use super::room::{CONFIGURATION, DISK_BYTES, NO_QUOTA, Room, Talk, stuffed, usual_sizes};
 use super::settings::forget_connections;
 use super::webmail::{Browser, between};
 
@@ -138,7 +138,7 @@ fn an_account_without_a_quota_may_have_half_of_the_disk() {
         assert!(given(&mut room, talk, &letter(300)).starts_with("250 "));
         room.close(talk);
         room.until_nothing_is_in_use();
-        let unlimited = CONFIGURATION.replace("[access]", "[limits]\nquota = \"unlimited\"\n\n[access]");
+        let unlimited = CONFIGURATION.replace("[access]", &format!("{NO_QUOTA}\n[access]"));
         let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
         let mut room = Room::configured(seed, disk, usual_sizes(), &unlimited);
         room.until("the engine serves", |room| room.console_says("serving"));

@@ -54,6 +54,9 @@ password_hash = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBT
 plaintext_auth_from = ["10.0.0.0/24"]
 "#;
 
+/// In a configuration: an account may fill the disk.
+pub(crate) const NO_QUOTA: &str = "[limits]\nquota = \"unlimited\"\n";
+
 /// The sizes of the smallest machine.
 pub(crate) fn usual_sizes() -> Sizes {
     Sizes::for_memory(Sizes::memory_bytes_min(CORES), CORES).expect("it is enough")
