@@ -5,8 +5,8 @@
 //! Invariants:
 //! - The note is never longer than a note may be: who is trusted longest makes room.
 //! - A message says itself who its author is. It counts as that author's only where DMARC has
-//!   passed for the author's domain, as this server has written on top of it, or where the server
-//!   had no need to look: its sender had logged in, or is of its own network.
+//!   passed for the author's domain, as this server has written on top of it, or where its sender
+//!   had logged in.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -51,8 +51,8 @@ pub(crate) enum Verified {
     Nobody,
     /// The author is of that domain: DMARC has passed.
     Domain(String),
-    /// Nothing: the message is of an account or a network of this server's.
-    Internal,
+    /// The author is an account of this server's, which had logged in.
+    Account,
 }
 
 impl Verified {
@@ -60,8 +60,15 @@ impl Verified {
     /// gets by SMTP, and what it has found out above that; so nothing above the first such field
     /// came with the message.
     pub(crate) fn of(beginning: &[u8]) -> Verified {
-        let mut own = Header::new(beginning).fields().take_while(|field| !field.is("Received"));
-        let Some(results) = own.find(|field| field.is("Authentication-Results")) else { return Verified::Internal };
+        let mut fields = Header::new(beginning).fields();
+        let results = match fields.find(|field| field.is("Received") || field.is("Authentication-Results")) {
+            // What is written in the webmail comes by no protocol.
+            None => return Verified::Account,
+            Some(field) if field.is("Received") => {
+                return if names_a_login(field.value) { Verified::Account } else { Verified::Nobody };
+            }
+            Some(results) => results,
+        };
         // Each result has a line of its own, which nothing that is quoted in one can end.
         let lines = results.value.split(|byte| *byte == b'\n');
         let passed = lines.filter_map(|line| line.strip_prefix(b"\tdmarc=pass header.from=")).next();
@@ -72,12 +79,20 @@ impl Verified {
     pub(crate) fn is_author(&self, address: &str) -> bool {
         match self {
             Verified::Nobody => false,
-            Verified::Internal => true,
+            Verified::Account => true,
             Verified::Domain(domain) => {
                 address.rsplit_once('@').is_some_and(|(_, theirs)| theirs.eq_ignore_ascii_case(domain))
             }
         }
     }
+}
+
+/// Whether a `Received:` field of ours says that the client had logged in (RFC 3848; RFC 6531 section 4.3). `with` stands
+/// behind what the client called itself, on a line that begins with our name.
+fn names_a_login(received: &[u8]) -> bool {
+    let line = received.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"\tby "));
+    let mut words = line.unwrap_or_default().split(|byte| *byte == b' ').skip_while(|word| *word != b"with");
+    matches!(words.nth(1), Some(b"ESMTPA" | b"ESMTPSA" | b"UTF8SMTPA" | b"UTF8SMTPSA"))
 }
 
 /// Whether a message of this author loads what it wants.

@@ -71,11 +71,26 @@ fn an_author_is_verified_by_what_this_server_found_out() {
     ] {
         assert_eq!(Verified::of(results(failed).as_bytes()), Verified::Nobody, "{failed}");
     }
-    for unjudged in ["", "DKIM-Signature: v=1; d=barepost.test\r\n", RECEIVED] {
-        assert_eq!(Verified::of(unjudged.as_bytes()), Verified::Internal);
+    for written_here in ["", "DKIM-Signature: v=1; d=barepost.test\r\n"] {
+        assert_eq!(Verified::of(written_here.as_bytes()), Verified::Account);
+    }
+    for (protocol, is_login) in [
+        ("ESMTPA", true),
+        ("ESMTPSA", true),
+        ("UTF8SMTPA", true),
+        ("UTF8SMTPSA", true),
+        ("ESMTP", false),
+        ("ESMTPS", false),
+        ("SMTP", false),
+    ] {
+        let received = format!(
+            "Return-Path: <a@x.test>\r\nReceived: from with.ESMTPA.test ([192.0.2.1])\r\n\tby mail.barepost.test with {protocol} id 1;\r\n\tdate\r\n{RECEIVED}"
+        );
+        let expected = if is_login { Verified::Account } else { Verified::Nobody };
+        assert_eq!(Verified::of(received.as_bytes()), expected, "{protocol}: nothing was found out");
     }
     for (address, is_author) in [("a@x.test", true), ("a@X.TEST", true), ("a@y.x.test", false), ("x.test", false)] {
         assert_eq!(Verified::Domain("x.test".into()).is_author(address), is_author, "{address}");
-        assert!(Verified::Internal.is_author(address) && !Verified::Nobody.is_author(address));
+        assert!(Verified::Account.is_author(address) && !Verified::Nobody.is_author(address));
     }
 }
