@@ -14,14 +14,13 @@ import collections
 import contextlib
 import errno
 import re
-import resource
 import select
 import socket
-import sys
 import time
 
 import barepost
 import network
+from processes import allow_files
 
 TAP = "tap0"
 LINUX, MACHINE = "10.0.9.1", "10.0.9.2"
@@ -226,19 +225,8 @@ class Crowds(barepost.Test):
         self.serves(machine, machine.qemu())
 
 
-def allow_files():
-    """Linux allows each process so many; for more one has to be root, or the limit of those who started us to be higher."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = IDLE + BUSY + FILES
-    if soft < wanted:
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(hard, wanted)))
-    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < wanted:
-        sys.exit(f"this test needs {wanted} open files, and {hard} are permitted (ulimit -n)")
-
-
 if __name__ == "__main__":
-    allow_files()
+    allow_files(IDLE + BUSY + FILES)
     network.enter()
     network.show()
     barepost.main()

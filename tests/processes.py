@@ -5,9 +5,11 @@ import ctypes
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 
@@ -43,6 +45,16 @@ def alive(pid):
     except OSError:
         return False
     return status.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def allow_files(wanted):
+    """Linux allows each process so many; for more one has to be root, or have a hard limit that is higher."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(hard, wanted)))
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < wanted:
+        sys.exit(f"this test needs {wanted} open files, and {hard} are permitted (ulimit -n)")
 
 
 def children(pid):
