@@ -194,6 +194,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "attacks",
+        shows: "nothing is forged, nothing is lost on its way out, and no client exhausts memory, with one core and four",
+        work: Work::Script("tests/attacks.py", &[]),
+        budget: Duration::from_secs(600),
+        when: When::Always,
+    },
+    Part {
         name: "crowding",
         shows: "guesses from the addresses of a whole network do not keep others waiting",
         work: Work::Script("tests/crowding.py", &[]),

@@ -108,13 +108,15 @@ const UNPACKED: &[Unpacked] = &[
 const FILTER: &str = "tests/filter.py";
 /// The script that has mail servers of others for peers.
 const RELAY: &str = "tests/relay.py";
+/// The script that asks a name server of others, and sends to a mail server of others.
+const ATTACKS: &str = "tests/attacks.py";
 const NSD: Unpacked = Unpacked {
     name: "nsd",
-    scripts: &["tests/dns.py", RELAY, FILTER],
+    scripts: &["tests/dns.py", RELAY, FILTER, ATTACKS],
     packages: "nsd libevent-2.1-7 libfstrm0 libprotobuf-c1",
     kept: "*",
 };
-const POSTFIX: Unpacked = Unpacked { name: "postfix", scripts: &[RELAY], packages: "postfix", kept: "*" };
+const POSTFIX: Unpacked = Unpacked { name: "postfix", scripts: &[RELAY, ATTACKS], packages: "postfix", kept: "*" };
 
 /// Libraries that Postfix's programs need beside its own.
 const LIBRARIES: &[(&str, &str)] =

@@ -1,0 +1,270 @@
+"""The promise: nothing is forged, nothing is lost on its way out, and no client exhausts memory.
+
+The image in QEMU, with 256 MiB, and one core and four.
+
+- Strangers bring messages in the name of a domain that wants such mail refused (DMARC, p=reject),
+  with headers that are hard to read, and while others hold many messages that they never finish.
+  None is in an Inbox.
+- An account submits messages in the names of others. All that arrive name it alone.
+- Messages of sizes around the edges of the store's chunks leave, and arrive whole.
+- Clients of three thousand networks open HTTP/2 connections that keep as much memory as they get.
+  Others are served, and the machine goes on.
+
+Takes two minutes; --quick leaves nothing out.
+"""
+
+import base64
+import email
+import email.utils
+import itertools
+import smtplib
+import string
+
+import barepost
+import hoarding
+import peers
+import strangers
+from mail import DOMAIN, PASSWORD
+from processes import allow_files, until
+from strangers import CROWD, CROWD_ELSEWHERE, HONEST, MACHINE, MX_HOST, NAME_SERVER, NETWORKS_IPV6, PATIENCE
+
+ADA, GRACE, BOSS = f"ada@{DOMAIN}", f"grace@{DOMAIN}", "ceo@bank.test"
+ZONES = {
+    # DMARC asks it, too.
+    "test": [],
+    "bank.test": ['_dmarc IN TXT "v=DMARC1; p=reject"'],
+    "stranger.test": [f'@ IN TXT "v=spf1 ip4:{HONEST} ip4:{CROWD.format(0)}/24 -all"'],
+    "elsewhere.test": [f"@ IN MX 10 mx\nmx IN A {MX_HOST}"],
+    DOMAIN: [f"@ IN MX 10 mail\nmail IN A {MACHINE}"],
+}
+STRANGER = "eve@stranger.test"
+
+
+def padding(octets):
+    """Header fields that take so many octets."""
+    return "".join(f"X-Padding-{number}: {'y' * 980}\r\n" for number in range(-(-octets // 1000)))
+
+
+def many_fields(count):
+    """Header fields that are as short as they can be, each with a name of its own."""
+    names = itertools.product(string.ascii_lowercase + string.digits, repeat=3)
+    return "".join(f"{''.join(name)}:\r\n" for name in itertools.islice(names, count))
+
+
+# What a stranger writes above the rest of the header in the name of bank.test, and the code of the
+# reply. None: the message may be taken, but not into the Inbox.
+FORGED = {
+    "plain": (f"From: Boss <{BOSS}>\r\n", 550),
+    "short fields": (f"From: Boss <{BOSS}>\r\n{many_fields(20_500)}", 550),
+    "subdomain": ("From: ceo@office.bank.test\r\n", 550),
+    "group": (f"From: Board: {BOSS};\r\n", None),
+    "capitals and a dot": ("From: ceo@BANK.test.\r\n", None),
+    "long header": (f"From: Boss <{BOSS}>\r\n{padding(160_000)}", None),
+    "behind a long header": (f"{padding(160_000)}From: Boss <{BOSS}>\r\n", None),
+    "two fields": (f"From: {STRANGER}\r\nFrom: {BOSS}\r\n", None),
+    "two addresses": (f"From: {STRANGER}, {BOSS}\r\n", None),
+    "two angles": (f"From: <{STRANGER}> <{BOSS}>\r\n", None),
+    "open quotation": (f'From: "Boss\\" <{BOSS}>\r\n', None),
+    "literal": ("From: Boss <ceo@[bank.test]>\r\n", None),
+    "at in words": ("From: ceo at bank.test\r\n", None),
+    "empty label": ("From: ceo@bank..test\r\n", None),
+    "encoded word": ("From: <=?utf-8?Q?ceo=40bank.test?=>\r\n", None),
+    "no author": ("", None),
+}
+
+# What an account writes into its messages, and the code of the reply.
+AUTHORS = {
+    "own": (f"From: {ADA}\r\n", 250),
+    "none": ("", 250),
+    "own with a name": (f'From: "{BOSS}" <{ADA}>\r\n', 250),
+    "replies to another": (f"From: {ADA}\r\nReply-To: {BOSS}\r\n", 250),
+    "wide at in the name": (f"From: ceo\uff20bank.test <{ADA}>\r\n", 250),
+    # The header ends above that line, and has an author then.
+    "behind no field": (f"Subject: behind no field\r\nthis is no field\r\nFrom: {BOSS}\r\n", 250),
+    "colleague": (f"From: {GRACE}\r\n", 550),
+    "continued line first": (f" From: {BOSS}\r\n", 550),
+    "stranger": (f"From: {BOSS}\r\n", 550),
+    "two fields": (f"From: {ADA}\r\nFrom: {BOSS}\r\n", 550),
+    "two addresses": (f"From: {ADA}, {BOSS}\r\n", 550),
+    "semicolon": (f"From: {ADA}; {BOSS}\r\n", 550),
+    "space before colon": (f"From : {BOSS}\r\n", 550),
+    "tab before colon": (f"From\t: {BOSS}\r\n", 550),
+    "open angle": (f"From: Boss <{BOSS}\r\n", 550),
+    "two angles": (f"From: <{ADA}> <{BOSS}>\r\n", 550),
+    "nested angles": (f"From: <<{BOSS}>>\r\n", 550),
+    "comment": (f"From: {BOSS} ({ADA})\r\n", 550),
+    "route": (f"From: <@a.test:{BOSS}>\r\n", 550),
+    "encoded word": (f"From: =?utf-8?B?{base64.b64encode(BOSS.encode()).decode()}?=\r\n", 550),
+    "encoded word in angles": ("From: <=?utf-8?Q?ceo=40bank.test?=>\r\n", 550),
+    "no domain": ("From: ceo\r\n", 550),
+    "group": (f"From: Board: {BOSS};\r\n", 550),
+    "empty group": (f"From: {BOSS}:;\r\n", 550),
+    "folded": (f"From:\r\n {BOSS}\r\n", 550),
+    "NUL": (f"From: {BOSS}\0<{ADA}>\r\n", 554),
+    "name of many octets": (f"From: {'a' * 900}\r\n {'b' * 900} <{BOSS}>\r\n", 550),
+    "non-ASCII domain": ("From: ceo@b\u00e4nk.test\r\n", 550),
+    "spaces": ("From: ceo @ bank.test\r\n", 550),
+    "dot at the end": (f"From: {BOSS}.\r\n", 550),
+    "open quotation": (f'From: "x\\" <{BOSS}>\r\n', 550),
+    "quotation in two": (f'From: "a\\" <{ADA}>, \\" <{BOSS}>\r\n', 550),
+    "behind 32 KiB": (f"{padding(32_768)}From: {BOSS}\r\n", 550),
+    "behind 70 KiB": (f"{padding(71_680)}From: {BOSS}\r\n", 550),
+    "behind 300 KiB": (f"{padding(307_200)}From: {BOSS}\r\n", 550),
+    "own and behind 300 KiB another": (f"From: {ADA}\r\n{padding(307_200)}From: {BOSS}\r\n", 550),
+}
+
+# Messages that are not finished, for each core: how many an address holds, and octets of each.
+HELD = ((24, 118_000), (30, 6_000), (20, 700), (10, 60))
+# Chunks of the store hold so many octets of an outbox entry.
+CHUNK = 32_256
+# Entries are some hundred octets longer than these, and end on both sides of the end of a chunk.
+SIZES = [number * CHUNK - before for number in (1, 2, 20, 35) for before in range(-200, 2_600, 80)]
+# HTTP/2 connections that keep what they get.
+HOARDERS = 3_000
+FILES = 200
+
+
+def message(header, subject, text="Hello.\r\n"):
+    return f"{header}Subject: {subject}\r\n\r\n{text}".encode()
+
+
+def letter(size):
+    """A message of exactly so many octets."""
+    date = "Mon, 23 Nov 2026 12:00:00 +0000"
+    head = f"From: {ADA}\r\nDate: {date}\r\nMessage-ID: <{size}@{DOMAIN}>\r\nSubject: {size}\r\n\r\n"
+    lines, rest = divmod(size - len(head), 72)
+    return (head + ("y" * 70 + "\r\n") * (lines - 1) + "y" * (70 + rest) + "\r\n").encode()
+
+
+def subjects(found):
+    """Those of messages that POP3 gave."""
+    return [email.message_from_bytes(one.raw)["Subject"] for one in found]
+
+
+class Attacks:
+    """What is tried on a machine of `cores` cores."""
+
+    cores = None
+
+    def setUp(self):
+        super().setUp()
+        self.watch(peers.Nsd(self.folder, NAME_SERVER, ZONES))
+        self.machine = self.start_at_tap(self.cores)
+
+    def bring(self, source, header, subject):
+        """The reply to a message of a stranger."""
+        with smtplib.SMTP(MACHINE, 25, "host.stranger.test", PATIENCE, (source, 0)) as session:
+            session.ehlo()
+            code, words = session.mail(STRANGER)
+            if code == 250:
+                code, words = session.rcpt(GRACE)
+            if code == 250:
+                code, words = session.data(message(header, subject))
+            return code, words.decode()
+
+    def hold(self, source, octets):
+        """Begins a message, and sends so many octets of its header."""
+        session = barepost.Smtp(barepost.SMTP, host=MACHINE, source=(source, 0))
+        self.addCleanup(session.close)
+        session.ehlo("slow.stranger.test")
+        self.assertIsNone(session.envelope(STRANGER, GRACE))
+        self.assertEqual(session.command("DATA").code, 354)
+        session.send(padding(octets).encode()[:octets])
+
+    def test_a_domain_that_wants_no_forged_mail_is_not_forged(self):
+        self.assertEqual(self.bring(HONEST, f"From: {STRANGER}\r\n", "honest")[0], 250)
+        for what, (header, expected) in FORGED.items():
+            with self.subTest(what=what):
+                code, words = self.bring(HONEST, header, what)
+                if expected:
+                    self.assertEqual(code, expected, words)
+        self.assertEqual(subjects(self.machine.mailbox("grace")), ["honest"])
+        self.assertNeverRestarted(self.machine)
+        self.assertEqual(self.machine.stop(), 0, self.machine.process.tail())
+
+    def test_messages_that_others_hold_let_no_forged_one_in(self):
+        both = (CROWD, CROWD_ELSEWHERE)
+        addresses = (addresses.format(number) for number in range(1, 200) for addresses in both)
+        for count, octets in HELD * self.cores:
+            source = next(addresses)
+            for _ in range(count):
+                self.hold(source, octets)
+        # Some come to each core.
+        numbers = range(4 * self.cores)
+        for number in numbers:
+            code, words = self.bring(HONEST, f"From: Boss <{BOSS}>\r\n{padding(900)}", f"forged {number}")
+            self.assertIn(code, (550, 451), words)
+            code, words = self.bring(HONEST, f"From: {STRANGER}\r\n{padding(900)}", f"honest {number}")
+            self.assertEqual(code, 250, words)
+        self.assertEqual(subjects(self.machine.mailbox("grace")), [f"honest {number}" for number in numbers])
+        self.assertNeverRestarted(self.machine)
+        self.assertEqual(self.machine.stop(), 0, self.machine.process.tail())
+
+    def submissions(self):
+        """A function for each port that begins a session there."""
+        context = strangers.any_certificate()
+        return {
+            587: lambda: smtplib.SMTP(MACHINE, 587, timeout=PATIENCE),
+            465: lambda: smtplib.SMTP_SSL(MACHINE, 465, timeout=PATIENCE, context=context),
+        }
+
+    def test_an_account_sends_in_no_other_name(self):
+        for port, begin in self.submissions().items():
+            for what, (header, expected) in AUTHORS.items():
+                with self.subTest(port=port, what=what), begin() as session:
+                    session.login(ADA, PASSWORD)
+                    session.mail(ADA)
+                    session.rcpt(GRACE)
+                    code, words = session.data(message(header, what))
+                    self.assertEqual(code, expected, words)
+        found = self.machine.mailbox("grace")
+        taken = [what for what, (_, code) in AUTHORS.items() if code == 250]
+        self.assertEqual(subjects(found), 2 * taken)
+        for one in found:
+            authors = email.message_from_bytes(one.raw).get_all("From")
+            self.assertEqual(len(authors), 1)
+            self.assertEqual([address for _, address in email.utils.getaddresses(authors)], [ADA])
+        self.assertNeverRestarted(self.machine)
+        self.assertEqual(self.machine.stop(), 0, self.machine.process.tail())
+
+    def test_messages_of_sizes_around_chunks_leave_whole(self):
+        sink = self.watch(peers.Sink(self.folder, MX_HOST))
+        sent = {str(size): letter(size) for size in SIZES}
+        with self.submissions()[465]() as session:
+            session.login(ADA, PASSWORD)
+            for size, one in sent.items():
+                self.assertEqual(len(one), int(size))
+                self.assertEqual(session.sendmail(ADA, ["eve@elsewhere.test"], one), {})
+        until(lambda: len(sink.letters()) >= len(SIZES), 60, f"{len(SIZES)} messages at the other server")
+        found = {email.message_from_bytes(one)["Subject"]: one for one in sink.letters()}
+        self.assertEqual(sorted(found), sorted(sent))
+        for size, one in sent.items():
+            # The sink adds an empty line.
+            self.assertTrue(found[size].endswith(one + b"\r\n"), f"{size} octets came otherwise")
+        self.assertEqual(self.machine.mailbox("ada"), [])
+        self.assertNeverRestarted(self.machine)
+        self.assertEqual(self.machine.stop(), 0, self.machine.process.tail())
+
+    def test_http_2_connections_leave_memory_to_others(self):
+        sources = [NETWORKS_IPV6.format(0x100 + number) for number in range(HOARDERS)]
+        with hoarding.Hoard(hoarding.uploads(), sources) as hoard:
+            barepost.say(f"{self.cores} cores: {hoard}")
+            self.assertServed()
+        self.assertServed()
+        self.assertNeverRestarted(self.machine)
+        self.assertEqual(self.machine.stop(), 0, self.machine.process.tail())
+
+
+class OnOneCore(Attacks, strangers.StrangersTest):
+    cores = 1
+
+
+class OnFourCores(Attacks, strangers.StrangersTest):
+    cores = 4
+
+
+if __name__ == "__main__":
+    peers.enter(NAME_SERVER)
+    allow_files(HOARDERS + FILES)
+    strangers.settle()
+    barepost.main()
