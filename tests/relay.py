@@ -44,6 +44,8 @@ ZONES = {
 
 class Relay(HostedTest):
     configuration = CONFIGURATION.replace("[network]\n", f'[network]\ngateway = "{LINUX}"\ndns = ["{NAME_SERVER}"]\n')
+    # Behind everything else, so that tests may say more of it. The hosts have addresses that are reserved for documentation.
+    configuration += '\n[relay]\nprivate_networks = ["198.51.100.0/24"]\n'
 
     @classmethod
     def setUpClass(cls):
@@ -134,7 +136,7 @@ class Relay(HostedTest):
             ("mx.exim.test:587", "starttls", r"with esmtpsa  ?\(TLS1\.3\)"),
             ("mx.exim.test:465", "implicit", r"with esmtpsa  ?\(TLS1\.3\)"),
         )):
-            data = self.data(configuration=f'{self.configuration}\n[relay]\nsmarthost = "{place}"\ntls = "{tls}"\n{login}{direct}')
+            data = self.data(configuration=f'{self.configuration}smarthost = "{place}"\ntls = "{tls}"\n{login}{direct}')
             (data / "smarthost.pem").write_bytes((exim.folder / "cert.pem").read_bytes())
             machine = self.boot(data)
             self.submit(machine, ["x@nowhere.test", "bob@postfix.test"], self.letter(number, 100_000))
@@ -148,7 +150,7 @@ class Relay(HostedTest):
         wrong = ("mx.exim.test:587", login.replace("pencil", "wrong"), "authenticator failed for")
         for place, more, complaint in (by_address, by_nobody, wrong):
             before = exim.log().count(complaint)
-            machine = self.boot(self.data(configuration=f'{self.configuration}\n[relay]\nsmarthost = "{place}"\n{more}'))
+            machine = self.boot(self.data(configuration=f'{self.configuration}smarthost = "{place}"\n{more}'))
             self.submit(machine, ["x@nowhere.test"], self.letter(3))
             until(lambda before=before, complaint=complaint: exim.log().count(complaint) > before, 30, complaint)
             self.assertEqual((len(exim.letters()), machine.stop()), (2, 0))
@@ -157,7 +159,7 @@ class Relay(HostedTest):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test", users={"barepost": "pencil"}))
         complaint = "SASL SCRAM-SHA-256 authentication failed"
         for password in ("pencil", "wrong"):
-            data = self.data(configuration=f'{self.configuration}\n[relay]\nsmarthost = "mx.postfix.test:587"\nuser = "barepost"\npassword = "{password}"\nca = "smarthost.pem"\n')
+            data = self.data(configuration=f'{self.configuration}smarthost = "mx.postfix.test:587"\nuser = "barepost"\npassword = "{password}"\nca = "smarthost.pem"\n')
             (data / "smarthost.pem").write_bytes((postfix.folder / "cert.pem").read_bytes())
             machine = self.boot(data)
             self.submit(machine, ["bob@postfix.test"], self.letter(1))

@@ -28,6 +28,7 @@ mod fetch;
 pub mod filter;
 mod letter;
 mod outcome;
+mod reach;
 mod reply;
 pub mod report;
 mod response;

@@ -5,6 +5,7 @@
 //! Invariants:
 //! - Nothing is sent to ourselves, by whatever name or address, nor to whom a domain prefers no more than us: it would come back (RFC 5321 section 5.1).
 //! - What nobody can know now is tried later; only what name servers say makes an end.
+//! - No name of another domain leads to an address that is not public ([`is_public`]), unless it is in [`Us::callable`].
 //! - There are at most [`HOPS_MAX`] hops, and a route asks for at most 11 names.
 //!
 //! Answers to: RFC 5321 sections 5.1 and 5.2; RFC 7505 (null MX); RFC 3596 (IPv6).
@@ -12,9 +13,11 @@
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
+use core::ops::RangeInclusive;
 
 use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
 
+use crate::reach::is_public;
 use crate::reply::Enhanced;
 
 /// So many hosts are looked at.
@@ -29,6 +32,8 @@ pub const HOPS_MAX: usize = HOSTS_MAX * ADDRESSES_MAX * 2;
 pub enum Target<'a> {
     /// To who takes the mail of a domain, or of the address in brackets.
     Domain(smtp::Domain<'a>),
+    /// To this host, of which another domain says that it serves for it.
+    Host(&'a Name),
     /// To this host, which takes our mail for others.
     Smarthost(&'a Name),
     /// The same of the host at an address.
@@ -42,6 +47,8 @@ pub struct Us<'a> {
     pub name: &'a Name,
     /// Where we are.
     pub addresses: &'a [IpAddr],
+    /// Where other domains' hosts are called though their addresses are not public.
+    pub callable: &'a [RangeInclusive<IpAddr>],
     /// By what we reach others.
     pub families: Families,
 }
@@ -95,6 +102,8 @@ pub enum Unroutable {
     TakesNoMail,
     /// None of the hosts that take its mail has an address, or one that we reach.
     NoAddress,
+    /// Their addresses are not public ([`is_public`]).
+    Private,
     /// Its mail comes to us, who do not know it.
     ComesBack,
     /// The domain says that its mail goes to none of the hosts to which it leads (RFC 8461): it may be that somebody in between has named them.
@@ -103,38 +112,64 @@ pub enum Unroutable {
     NoSmarthost,
 }
 
+/// Where the name of a host is from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Trust {
+    /// The configuration names it.
+    Configured,
+    /// Another domain's records do.
+    Strangers,
+}
+
+impl Target<'_> {
+    fn trust(&self) -> Trust {
+        match self {
+            Target::Smarthost(_) | Target::SmarthostAt(_) => Trust::Configured,
+            Target::Domain(_) | Target::Host(_) => Trust::Strangers,
+        }
+    }
+}
+
 /// Where a letter goes. `random`: any number, the same for each call about one attempt; by it those take turns that are preferred alike.
 ///
 /// Errors: [`Missing`] says what has to be known first.
 pub fn route(target: &Target<'_>, us: &Us<'_>, random: u64, knowledge: &Knowledge) -> Result<Route, Missing> {
     let mut dice = Dice(random);
     let hosts = match target {
-        Target::Domain(smtp::Domain::Literal(address)) => return Ok(to_literal(*address, us)),
+        Target::Domain(smtp::Domain::Literal(address)) => return Ok(to_literal(*address, Trust::Strangers, us)),
         Target::SmarthostAt(address) => {
-            return Ok(match to_literal(*address, us) {
+            return Ok(match to_literal(*address, Trust::Configured, us) {
                 Route::Nowhere(_) => Route::Nowhere(Unroutable::NoSmarthost),
                 by => by,
             });
         }
-        Target::Smarthost(host) => Hosts { names: Vec::from([(0, (*host).clone())]), is_authenticated: true },
+        Target::Smarthost(host) | Target::Host(host) => {
+            Hosts { names: Vec::from([(0, (*host).clone())]), is_authenticated: true }
+        }
         Target::Domain(smtp::Domain::Name(domain)) => match exchangers(domain, us, &mut dice, knowledge)? {
             Ok(hosts) => hosts,
             Err(why) => return Ok(Route::Nowhere(why)),
         },
     };
+    let trust = target.trust();
     let mut hops = Vec::new();
     let (mut why, mut missing) = (Unroutable::NoAddress, None);
     for (preference, host) in &hosts.names {
-        match addresses(host, us, &mut dice, knowledge)? {
+        match addresses(host, (us, trust), &mut dice, knowledge)? {
             Ok(Found { is_ours: true, .. }) => {
                 why = Unroutable::ComesBack;
                 hops.retain(|(before, _)| before < preference);
                 break;
             }
-            Ok(Found { addresses, .. }) => hops.extend(addresses.into_iter().map(|(address, is_authenticated)| {
-                let is_authenticated = is_authenticated && hosts.is_authenticated;
-                (*preference, Hop { host: Some(host.clone()), address, is_authenticated })
-            })),
+            Ok(Found { addresses, has_private, .. }) => {
+                if has_private {
+                    why = Unroutable::Private;
+                }
+                hops.extend(addresses.into_iter().map(|(address, is_authenticated)| {
+                    let is_authenticated = is_authenticated && hosts.is_authenticated;
+                    (*preference, Hop { host: Some(host.clone()), address, is_authenticated })
+                }));
+            }
             Err(unanswered) => missing = Some(unanswered),
         }
     }
@@ -142,16 +177,18 @@ pub fn route(target: &Target<'_>, us: &Us<'_>, random: u64, knowledge: &Knowledg
     Ok(match missing {
         Some(unanswered) if hops.is_empty() => Route::Nowhere(Unroutable::Unknown(unanswered)),
         None if hops.is_empty() => Route::Nowhere(match target {
-            Target::Domain(_) => why,
+            Target::Domain(_) | Target::Host(_) => why,
             Target::Smarthost(_) | Target::SmarthostAt(_) => Unroutable::NoSmarthost,
         }),
         missing => Route::By { hops, missing },
     })
 }
 
-fn to_literal(address: IpAddr, us: &Us<'_>) -> Route {
+fn to_literal(address: IpAddr, trust: Trust, us: &Us<'_>) -> Route {
     if us.is_at(address) {
         Route::Nowhere(Unroutable::ComesBack)
+    } else if us.reaches(address) && !us.calls(address, trust) {
+        Route::Nowhere(Unroutable::Private)
     } else if us.reaches(address) {
         let hop = Hop { host: None, address, is_authenticated: false };
         Route::By { hops: Vec::from([hop]), missing: None }
@@ -216,16 +253,18 @@ struct Found {
     addresses: Vec<(IpAddr, bool)>,
     /// Whether one of its addresses is ours.
     is_ours: bool,
+    /// Whether one was left out because it is not public.
+    has_private: bool,
 }
 
 /// Addresses of a host. Where name servers do not know those of one family, those of the other do.
 fn addresses(
     host: &Name,
-    us: &Us<'_>,
+    (us, trust): (&Us<'_>, Trust),
     dice: &mut Dice,
     knowledge: &Knowledge,
 ) -> Result<Result<Found, Unanswered>, Missing> {
-    let mut found = Found { addresses: Vec::new(), is_ours: false };
+    let mut found = Found { addresses: Vec::new(), is_ours: false, has_private: false };
     let mut unanswered = None;
     for kind in us.families.kinds() {
         let answer = match knowledge.of(Question { name: host.clone(), kind: *kind })? {
@@ -238,7 +277,10 @@ fn addresses(
         let usable = |record: &Record| match record {
             Record::Address(address) => {
                 found.is_ours |= us.is_at(*address);
-                us.reaches(*address).then(|| (dice.roll(), *address))
+                let is_reached = us.reaches(*address);
+                let is_called = us.calls(*address, trust);
+                found.has_private |= is_reached && !is_called;
+                (is_reached && is_called).then(|| (dice.roll(), *address))
             }
             _ => None,
         };
@@ -270,6 +312,13 @@ impl Us<'_> {
         let is_nobody = address.is_unspecified() || address.is_loopback() || address.is_multicast();
         let is_everybody = matches!(address, IpAddr::V4(address) if address.is_broadcast());
         is_of_family && !is_nobody && !is_everybody && !self.is_at(address)
+    }
+
+    /// Whether such a host is called at this address.
+    fn calls(&self, address: IpAddr, trust: Trust) -> bool {
+        let address = address.to_canonical();
+        let is_named = || self.callable.iter().any(|range| range.contains(&address));
+        trust == Trust::Configured || is_public(address) || is_named()
     }
 }
 
@@ -308,7 +357,7 @@ impl Unroutable {
             Unroutable::Unknown(_) => (4, 4, 3),
             Unroutable::NotAName | Unroutable::NoDomain => (5, 1, 2),
             Unroutable::TakesNoMail => (5, 1, 10),
-            Unroutable::NoAddress => (5, 4, 4),
+            Unroutable::NoAddress | Unroutable::Private => (5, 4, 4),
             Unroutable::ComesBack => (5, 4, 6),
             Unroutable::Forbidden => (4, 7, 0),
             Unroutable::NoSmarthost => (4, 4, 4),
@@ -326,6 +375,9 @@ impl fmt::Display for Unroutable {
             Unroutable::NoDomain => out.write_str("there is no such domain"),
             Unroutable::TakesNoMail => out.write_str("the domain takes no mail"),
             Unroutable::NoAddress => out.write_str("the servers of the domain have no address that can be reached"),
+            Unroutable::Private => out.write_str(
+                "the domain's mail servers have only private or reserved addresses, which this server does not connect to",
+            ),
             Unroutable::Forbidden => {
                 out.write_str("the policy of the domain (MTA-STS) allows none of the servers to which its mail leads")
             }

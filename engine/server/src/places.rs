@@ -2,17 +2,19 @@
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
+use core::ops::RangeInclusive;
 
 use dns::{Knowledge, Missing, Name};
 use relay::route::{Families, Route, Target, Unroutable, Us, route};
 
 use crate::common::Common;
-use crate::configuration::PlaceHost;
+use crate::configuration::{PlaceHost, Prefix};
 
 /// Who we are, and what we can reach.
 pub(crate) struct Ourselves {
     name: Name,
     addresses: Vec<IpAddr>,
+    callable: Vec<RangeInclusive<IpAddr>>,
 }
 
 impl Ourselves {
@@ -20,7 +22,8 @@ impl Ourselves {
         let name = Name::parse(&common.hostname).unwrap_or_else(|_| Name::reverse(IpAddr::V4(Ipv4Addr::LOCALHOST)));
         let own = common.net.ipv6_addresses().map(|own| own.address).filter(|own| !own.is_unicast_link_local());
         let own = own.map(IpAddr::V6).chain(common.net.address().map(|own| IpAddr::V4(own.address)));
-        Ourselves { name, addresses: own.collect() }
+        let callable = common.relay.private_networks.iter().map(Prefix::addresses).collect();
+        Ourselves { name, addresses: own.collect(), callable }
     }
 
     pub(crate) fn us(&self) -> Us<'_> {
@@ -30,7 +33,7 @@ impl Ourselves {
             (false, true) => Families::Ipv6,
             _ => Families::Ipv4,
         };
-        Us { name: &self.name, addresses: &self.addresses, families }
+        Us { name: &self.name, addresses: &self.addresses, callable: &self.callable, families }
     }
 }
 

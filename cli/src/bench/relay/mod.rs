@@ -44,6 +44,8 @@ const SIGNING_KEYS: &[(&str, &str)] = &[(
 
 /// Accounts may send as much as they like.
 const LIMITS: &str = "[limits]\nmessages_per_day = \"unlimited\"\nnew_recipients_per_day = \"unlimited\"\n";
+/// The hosts to which ours sends have private addresses.
+const RELAY: &str = "[relay]\nprivate_networks = [\"10.9.0.0/24\"]\n";
 /// Where both servers ask for names.
 const NETWORK: &str = "dns = [\"10.9.0.3\"]\n";
 
@@ -112,7 +114,7 @@ fn make_servers(house: &House, stop: &Stop) -> Result<Beside, Failure> {
         let to = to.somebody(Side::Ours);
         format!("[[user]]\naddress = \"{from}\"\npassword_hash = \"{HASH}\"\nforward = [\"{to}\"]\nkeep = false\n")
     });
-    let tables = tables + LIMITS;
+    let tables = tables + LIMITS + RELAY;
     let more = More { tables: &tables, network: NETWORK, files: &files };
     Beside::make_mail_servers(house, "relay", &[sender], &more, stop)
 }
@@ -124,7 +126,7 @@ fn of_each(line: impl Fn(String, Destination) -> String) -> String {
 
 fn make_place(house: &House, stop: &Stop) -> Result<Place, Failure> {
     let account = |name: &str| mailboxes::section(&Account { name: name.into(), letters: Vec::new() });
-    let users = account(SENDER) + &account(ANOTHER) + LIMITS;
+    let users = account(SENDER) + &account(ANOTHER) + LIMITS + RELAY;
     let equipment = Equipment {
         memory_mib: MEMORY_MIB,
         disk_bytes: DISK_BYTES,

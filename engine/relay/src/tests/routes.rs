@@ -42,7 +42,9 @@ impl World<'_> {
     fn route(&self, target: &Target<'_>, families: Families, random: u64) -> Route {
         let name = Name::parse("us.test").unwrap();
         let addresses = ["203.0.113.1".parse().unwrap(), "2001:db8:f::1".parse().unwrap()];
-        let us = Us { name: &name, addresses: &addresses, families };
+        let range = |first: &str, last: &str| first.parse().unwrap()..=last.parse().unwrap();
+        let callable = [range("192.0.0.0", "192.0.127.255"), range("2001:db8::", "2001:db8:ffff::")];
+        let us = Us { name: &name, addresses: &addresses, callable: &callable, families };
         let (mut knowledge, mut asked) = (Knowledge::default(), 0);
         loop {
             match route(target, &us, random, &knowledge) {
@@ -261,4 +263,49 @@ fn a_way_is_authenticated_where_all_of_it_is() {
     };
     assert!(is_authenticated(&["there.test signed", "mx.test signed"]));
     assert!(!is_authenticated(&["there.test signed"]) && !is_authenticated(&["mx.test signed"]));
+}
+
+const PRIVATE: &str =
+    "5.4.4 the domain's mail servers have only private or reserved addresses, which this server does not connect to";
+
+#[test]
+fn records_do_not_lead_to_private_addresses() {
+    for address in ["A 10.0.2.2", "A 192.168.1.1", "A 100.64.0.1", "AAAA fd00::1", "AAAA ::ffff:10.0.2.2"] {
+        let (own, behind) = (std::format!("there.test {address}"), std::format!("mx.test {address}"));
+        assert_eq!(World(&[&own]).hops("there.test", Families::Both, 7), PRIVATE, "{address}");
+        let world = World(&["there.test MX 10 mx.test", &behind]);
+        assert_eq!(world.hops("there.test", Families::Both, 7), PRIVATE, "{address}");
+    }
+    let world = World(&[
+        "there.test MX 10 mx.test",
+        "there.test MX 20 second.test",
+        "mx.test A 10.0.2.2",
+        "mx.test A 192.0.2.1",
+        "second.test A 10.0.2.3",
+        "second.test AAAA 2001:db8::2",
+    ]);
+    let public = "mx.test 192.0.2.1, second.test 2001:db8::2";
+    assert_eq!(world.hops("there.test", Families::Both, 7), public, "the others are tried");
+    let world = World(&["there.test MX 1 a.test", "there.test MX 2 b.test", "a.test ?", "b.test A 10.0.2.2"]);
+    let later = "4.4.3 where its mail goes could not be found out: no name server answered";
+    assert_eq!(world.hops("there.test", Families::Both, 7), later, "the other one may have a public address");
+    assert!(!Unroutable::Private.is_temporary());
+}
+
+#[test]
+fn only_the_configuration_leads_to_private_addresses() {
+    let host = Name::parse("host.test").unwrap();
+    let world = World(&["host.test A 10.0.0.9"]);
+    let address: IpAddr = "10.0.0.9".parse().unwrap();
+    let is_called = |target: &Target<'_>| match world.route(target, Families::Both, 7) {
+        Route::By { hops, .. } => hops.iter().any(|hop| hop.address == address),
+        Route::Nowhere(why) => {
+            assert_eq!(why, Unroutable::Private);
+            false
+        }
+    };
+    assert!(is_called(&Target::Smarthost(&host)) && is_called(&Target::SmarthostAt(address)));
+    assert!(!is_called(&Target::Host(&host)));
+    assert!(!is_called(&Target::Domain(smtp::Domain::Literal(address))));
+    assert!(!is_called(&Target::Domain(smtp::Domain::Name("host.test"))));
 }

@@ -14,8 +14,8 @@ use core::net::IpAddr;
 use super::document::{Item, Section};
 use super::error::ConfigurationError;
 use super::users::sayable;
-use super::values::{HostName, Value};
-use super::{AUTHORITY_FILES_MAX, DOMAINS_MAX, SMARTHOSTS_MAX};
+use super::values::{HostName, Prefix, Value};
+use super::{AUTHORITY_FILES_MAX, DOMAINS_MAX, PREFIXES_MAX, SMARTHOSTS_MAX, parsed_once};
 
 /// By which hosts mail leaves.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -26,6 +26,8 @@ pub struct Relay {
     others: BTreeMap<HostName, Way>,
     /// The files of authorities that are believed beside those of the web.
     pub authorities: Vec<AuthorityFile>,
+    /// Where hosts that other domains name are called though their addresses are not public.
+    pub private_networks: Vec<Prefix>,
 }
 
 /// How the mail of a domain leaves.
@@ -174,7 +176,7 @@ impl Value for SmarthostTls {
 const SMARTHOST_KEYS: [&str; 4] = ["smarthost", "tls", "user", "password"];
 
 pub(super) fn relay(section: &Section<'_, '_>) -> Result<Relay, ConfigurationError> {
-    section.refuse_unknown(&["smarthost", "tls", "user", "password", "ca", "domain"])?;
+    section.refuse_unknown(&["smarthost", "tls", "user", "password", "ca", "private_networks", "domain"])?;
     let mut places = BTreeSet::new();
     let everybody = smarthost(section, &mut places)?.map_or(Way::Direct, Way::By);
     let mut others = BTreeMap::new();
@@ -185,7 +187,11 @@ pub(super) fn relay(section: &Section<'_, '_>) -> Result<Relay, ConfigurationErr
         Some(item) => authorities(&item)?,
         None => Vec::new(),
     };
-    Ok(Relay { everybody, others, authorities })
+    let private_networks = match section.optional("private_networks") {
+        Some(item) => parsed_once(&item.list(PREFIXES_MAX, "a list of prefixes")?, "a prefix")?,
+        None => Vec::new(),
+    };
+    Ok(Relay { everybody, others, authorities, private_networks })
 }
 
 fn domains(

@@ -4,6 +4,7 @@ use alloc::string::String;
 use core::borrow::Borrow;
 use core::fmt;
 use core::net::IpAddr;
+use core::ops::RangeInclusive;
 
 use machine::Micros;
 
@@ -191,6 +192,21 @@ impl Prefix {
     /// How many leading bits all addresses of the block share: 0 to 32, or 0 to 128 for IPv6.
     pub fn length(&self) -> u8 {
         self.length
+    }
+
+    /// All addresses of the block.
+    pub fn addresses(&self) -> RangeInclusive<IpAddr> {
+        let last = match self.address {
+            IpAddr::V4(first) => {
+                let host_bits = u32::MAX.checked_shr(u32::from(self.length)).unwrap_or(0);
+                IpAddr::V4((first.to_bits() | host_bits).into())
+            }
+            IpAddr::V6(first) => {
+                let host_bits = u128::MAX.checked_shr(u32::from(self.length)).unwrap_or(0);
+                IpAddr::V6((first.to_bits() | host_bits).into())
+            }
+        };
+        self.address..=last
     }
 
     /// Whether `address` is in the block. An address of the other family never is.

@@ -143,7 +143,7 @@ impl Inquiry {
         now: Instant,
     ) -> Result<Option<Inquiry>, Missing> {
         let Ok(server) = Name::parse(&["mta-sts.", domain].concat()) else { return Ok(None) };
-        let addresses = match route(&Target::Smarthost(&server), us, random, knowledge)? {
+        let addresses = match route(&Target::Host(&server), us, random, knowledge)? {
             Route::By { hops, .. } => hops.iter().map(|hop| SocketAddr::new(hop.address, PORT)).collect(),
             Route::Nowhere(_) => VecDeque::new(),
         };

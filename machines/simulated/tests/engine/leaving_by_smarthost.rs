@@ -26,7 +26,8 @@ struct Around {
 fn around(seed: u64, (port, shield): (u16, Shield), trust: Trust, relay: &str) -> Around {
     let authorities = Authorities::with([trust.pem.as_slice()]).expect("it is one");
     let papers = Papers { authorities, ..Papers::default() };
-    let text = format!("{}\n[relay]\n{relay}\n", configuration());
+    let private = "private_networks = [\"10.0.0.0/24\"]\n";
+    let text = configuration().replace(private, &format!("{private}{relay}\n"));
     let disk = MemoryDisk::blank(DISK_BYTES);
     let room = Room::with_papers(seed, disk, usual_sizes(), &text, Site::default(), papers);
     let (mut room, mut world) = world_of(room, Mood::Takes);

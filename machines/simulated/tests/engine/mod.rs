@@ -48,6 +48,7 @@ mod news;
 mod outbound_heads;
 mod outbound_unreadable;
 mod passwords;
+mod private_hosts;
 mod proofs;
 mod queue_page;
 mod quotas;

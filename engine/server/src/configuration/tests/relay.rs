@@ -60,6 +60,28 @@ fn domains_may_have_smarthosts_where_there_is_none_for_everybody() {
 }
 
 #[test]
+fn private_networks_are_prefixes_and_none_by_default() {
+    assert_eq!(relay("").private_networks, []);
+    let networks =
+        relay("private_networks = ['10.0.0.0/24', 'fd00::/64', '0.0.0.0/0', '10.9.0.1/32']").private_networks;
+    let ranges: Vec<String> = networks.iter().map(|network| format!("{:?}", network.addresses())).collect();
+    let expected = [
+        "10.0.0.0..=10.0.0.255",
+        "fd00::..=fd00::ffff:ffff:ffff:ffff",
+        "0.0.0.0..=255.255.255.255",
+        "10.9.0.1..=10.9.0.1",
+    ];
+    assert_eq!(ranges, expected);
+    for (networks, what, expected) in [
+        ("'10.0.0.0/24'", "type string", "a list of prefixes"),
+        ("['10.0.0.9']", "the length of the prefix is missing", "10.0.2.0/24"),
+        ("['10.0.0.0/24', '10.0.0.0/24']", "twice", "once"),
+    ] {
+        refused(&with_root(&format!("[relay]\nprivate_networks = {networks}")), 4, what, expected);
+    }
+}
+
+#[test]
 fn what_is_no_place_is_refused() {
     for (place, what) in [
         ("mail.isp.example", "the port is missing"),

@@ -37,6 +37,9 @@ pub(crate) const CONFIGURATION: &str = r#"
 hostname = "mail.barepost.test"
 domains = ["barepost.test"]
 
+[relay]
+private_networks = ["10.0.0.0/24"]
+
 [network]
 address = "10.0.0.2/24"
 
