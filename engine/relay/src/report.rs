@@ -50,6 +50,25 @@ pub enum Kind {
     Delivered,
 }
 
+/// What has the address to which a report goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReportTo {
+    /// The sender of the message.
+    Sender,
+    /// An account that sends the message on. Nobody else is told.
+    Forwarder,
+}
+
+impl ReportTo {
+    /// What the message is called at the beginning of a sentence, and what was to be done with it.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            ReportTo::Sender => ("Your message", "delivered"),
+            ReportTo::Forwarder => ("A message for you", "sent on"),
+        }
+    }
+}
+
 /// A report on one letter.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
@@ -59,8 +78,10 @@ pub struct Report<'a> {
     pub hostname: &'a str,
     /// Who writes: an address that somebody reads.
     pub from: &'a str,
-    /// Who is told: the letter's reverse path, which is not empty.
+    /// Where the report goes: an address that is not empty.
     pub to: &'a str,
+    /// What is there.
+    pub reader: ReportTo,
     /// When.
     pub date: UnixTime,
     /// What the report is to be known by, without angle brackets.
@@ -157,16 +178,17 @@ fn boundary(secret: u128) -> String {
 }
 
 fn write_header(report: &Report<'_>, boundary: &str, out: &mut String) {
+    let (message, done) = report.reader.words();
     let subject = match report.kind {
-        Kind::Failed => "Your message could not be delivered",
-        Kind::Delayed { .. } => "Your message has not been delivered yet",
-        Kind::Relayed => "Your message went on to another server",
-        Kind::Delivered => "Your message was delivered",
+        Kind::Failed => alloc::format!("{message} could not be {done}"),
+        Kind::Delayed { .. } => alloc::format!("{message} has not been {done} yet"),
+        Kind::Relayed => alloc::format!("{message} went on to another server"),
+        Kind::Delivered => alloc::format!("{message} was {done}"),
     };
     field("Date", &date(report.date), out);
     field("From", &["Mail delivery <", report.from, ">"].concat(), out);
     field("To", &["<", report.to, ">"].concat(), out);
-    field("Subject", subject, out);
+    field("Subject", &subject, out);
     field("Message-ID", &["<", report.message_id, ">"].concat(), out);
     field("Auto-Submitted", "auto-replied", out);
     field("MIME-Version", "1.0", out);
@@ -179,26 +201,31 @@ fn write_header(report: &Report<'_>, boundary: &str, out: &mut String) {
 
 /// The part for people.
 fn write_words(report: &Report<'_>, out: &mut String) {
+    let (message, done) = report.reader.words();
     let until;
-    let (before, after) = match report.kind {
-        Kind::Failed => (
-            "Your message could not be delivered to:",
+    let (before, after) = match (report.kind, report.reader) {
+        (Kind::Failed, ReportTo::Sender) => (
+            alloc::format!("{message} could not be {done} to:"),
             "It will not be tried again. If you write again, see first that the address is right.",
         ),
-        Kind::Delayed { until: given } => {
+        (Kind::Failed, ReportTo::Forwarder) => (
+            alloc::format!("{message} could not be {done} to:"),
+            "It will not be tried again. Nobody else was told: nothing proves which address it came from.",
+        ),
+        (Kind::Delayed { until: given }, _) => {
             until = alloc::format!(
-                "It is tried again and again, until {}. You need not do anything; if it cannot be delivered by then, you will be told.",
+                "It is tried again and again, until {}. You need not do anything; if it cannot be {done} by then, you will be told.",
                 date(given)
             );
-            ("Your message has not been delivered yet to:", &*until)
+            (alloc::format!("{message} has not been {done} yet to:"), &*until)
         }
-        Kind::Relayed => (
-            "Your message went on to a server that does not tell what becomes of it, for:",
+        (Kind::Relayed, _) => (
+            alloc::format!("{message} went on to a server that does not tell what becomes of it, for:"),
             "If it cannot be delivered there, you should be told.",
         ),
-        Kind::Delivered => ("Your message was delivered to:", "Whether it is read nobody will tell."),
+        (Kind::Delivered, _) => (alloc::format!("{message} was {done} to:"), "Whether it is read nobody will tell."),
     };
-    paragraph("", before, out);
+    paragraph("", &before, out);
     for fate in report.recipients {
         out.push_str("\r\n");
         paragraph("  ", &["<", &fate.recipient.address, ">"].concat(), out);
@@ -212,7 +239,7 @@ fn write_words(report: &Report<'_>, out: &mut String) {
     let hostname = report.hostname;
     paragraph(
         "",
-        &alloc::format!("Your message came to {hostname} on {came}. {what} is below, behind the same for programs."),
+        &alloc::format!("{message} came to {hostname} on {came}. {what} is below, behind the same for programs."),
         out,
     );
 }

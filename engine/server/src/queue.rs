@@ -13,6 +13,7 @@
 //! | `sorting` | what comes next for whom, and what of it is durable |
 //! | `bringing` | what comes to somebody here: the letter, or a report |
 //! | `forwarding` | what comes for an account whose mail is sent on |
+//! | `authentic` | whether such a message came from its sender |
 //! | `sealing` | what is said of that to who gets it |
 //! | `reports` | that somebody does not get it, or that he has it |
 //! | `unreadable` | an entry with a head that cannot be read: who is told |
@@ -38,6 +39,7 @@
 //! - Nothing is begun that is not durable before: what a recipient's letter came to is marked before anything else is done for him, and he whose mark is there is never tried again.
 //! - A core that stops begins with none. What is on its way then is given up, but for letters of which the peer has every byte: for its answer we wait as long as for sessions.
 
+mod authentic;
 mod bringing;
 mod courier;
 mod demand;

@@ -5,25 +5,30 @@ use mail_parser::{MessageParser, MimeHeaders as _, PartType};
 use proptest::prelude::*;
 
 use super::*;
-use crate::report::{self, Fate, HEADER_BYTES_MAX, Kind, Report, Returned, is_wanted};
+use crate::report::{self, Fate, HEADER_BYTES_MAX, Kind, Report, ReportTo, Returned, is_wanted};
 use crate::{Enhanced, Notify, Reply};
 
 const UNTIL: UnixTime = UnixTime::from_seconds(1_800_000_000);
 const STATUS: Enhanced = Enhanced { class: 5, subject: 1, detail: 1 };
 
 fn written(kind: Kind, fates: &[Fate<'_>], letter: &[u8]) -> String {
-    let text = begun(kind, fates, Returned::Header(letter));
+    written_for(ReportTo::Sender, kind, fates, letter)
+}
+
+fn written_for(reader: ReportTo, kind: Kind, fates: &[Fate<'_>], letter: &[u8]) -> String {
+    let text = begun(reader, kind, fates, Returned::Header(letter));
     assert!(text.split_inclusive('\n').all(|line| line.ends_with("\r\n") && line.len() <= 1000), "{text}");
     assert!(!text.replace("\r\n", "").contains(['\r', '\n']), "{text}");
     text
 }
 
-fn begun(kind: Kind, fates: &[Fate<'_>], letter: Returned<'_>) -> String {
+fn begun(reader: ReportTo, kind: Kind, fates: &[Fate<'_>], letter: Returned<'_>) -> String {
     let report = Report {
         kind,
         hostname: "mail.us.test",
         from: "postmaster@us.test",
         to: "ada@us.test",
+        reader,
         date: UnixTime::from_seconds(1_790_000_000),
         message_id: "4D2@mail.us.test",
         secret: 7,
@@ -97,7 +102,7 @@ fn all_of_the_letter_goes_back_where_that_is_wanted() {
     for (script, kind) in [(Script::Ascii, "rfc822"), (Script::Utf8, "global")] {
         // Even one that looks like the end of a report.
         let letter = "Subject: lunch\r\n\r\n--=_r\r\nAt t\u{fc}welve?\r\n";
-        let mut text = begun(Kind::Failed, &[fate], Returned::Whole(script));
+        let mut text = begun(ReportTo::Sender, Kind::Failed, &[fate], Returned::Whole(script));
         text.push_str(letter);
         let mut end = Vec::new();
         report::write_end(7, &mut end);
@@ -126,6 +131,25 @@ fn a_delay_says_until_when_it_is_tried() {
     assert_eq!(status.matches("Action: delayed\r\nStatus: 4.4.1\r\n").count(), 2);
     assert_eq!(status.matches("Will-Retry-Until: Fri, 15 Jan 2027 08:00:00 +0000\r\n").count(), 2);
     assert_eq!(header.trim_end(), "");
+}
+
+#[test]
+fn an_account_that_sends_mail_on_is_told_of_it_in_other_words() {
+    let recipient = to(0, "bob@there.test");
+    let fate = Fate { recipient: &recipient, status: STATUS, words: "no", reply: None, host: None };
+    for (kind, subject, ours) in [
+        (Kind::Failed, "could not be sent on", "Nobody else was told"),
+        (Kind::Delayed { until: UNTIL }, "has not been sent on yet", "if it cannot be sent on by then"),
+    ] {
+        let text = written_for(ReportTo::Forwarder, kind, &[fate], b"Subject: x\r\n");
+        assert!(text.contains(&std::format!("\r\nSubject: A message for you {subject}\r\n")), "{text}");
+        let words = parts(&text)[0].replace("\r\n", " ");
+        assert!(words.starts_with(&std::format!("A message for you {subject} to:")) && words.contains(ours), "{words}");
+        assert!(
+            words.contains("A message for you came to mail.us.test on") && !words.contains("Your message"),
+            "{words}"
+        );
+    }
 }
 
 #[test]

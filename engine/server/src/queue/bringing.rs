@@ -67,14 +67,14 @@ impl Courier {
 
     /// Begins a letter to somebody here, or a report.
     pub(super) fn bring(&mut self, deed: Deed, hands: &mut Hands<'_>) -> Result<(), Refusal> {
-        if self.is_untold(deed) {
+        if self.is_untold(deed, hands) {
             self.came(deed);
             return Ok(());
         }
         let (recipient, above) = match deed {
             Deed::Letter(_, account) => (self.entrance(account, hands), self.return_path()),
             Deed::SentOn(bit) => self.sent_on(bit, hands)?,
-            Deed::Report(_) | Deed::Arrival(_) | Deed::Delay | Deed::Notice => match self.sent_by_another(hands) {
+            Deed::Report(_) | Deed::Arrival(_) | Deed::Delay | Deed::Notice => match self.reports_to(hands) {
                 Some(sender) => self.reported_to(&sender)?,
                 None => (Recipient::inbox(self.place.0), b"Return-Path: <>\r\n".to_vec()),
             },
@@ -110,10 +110,10 @@ impl Courier {
     }
 
     /// Whether it is a report that nobody wants to have.
-    fn is_untold(&self, deed: Deed) -> bool {
+    fn is_untold(&self, deed: Deed, hands: &Hands<'_>) -> bool {
         match deed {
-            Deed::Report(bit) => !self.is_told(bit, Kind::Failed),
-            Deed::Arrival(bit) => !self.is_told(bit, Kind::Delivered),
+            Deed::Report(bit) => !self.is_told(bit, Kind::Failed, hands),
+            Deed::Arrival(bit) => !self.is_told(bit, Kind::Delivered, hands),
             Deed::Letter(..) | Deed::SentOn(_) | Deed::Delay | Deed::Notice => false,
         }
     }

@@ -6,9 +6,9 @@
 //! | | |
 //! |---|---|
 //! | who sends it on | `Delivered-To:` above it names the account. A letter that has such a field already was here: it runs in circles, and goes no further |
-//! | whom it comes from | an address at the account's domain that stands for who sent it (`relay::srs`); nobody's letter stays nobody's, and an address that was made here stays what it is. One for which there is none is too long, or has quotes: then the letter comes from the account itself |
+//! | its reverse path | an address at the account's domain that stands for the sender (`relay::srs`), if the sender is authenticated (`authentic`); an empty one stays empty, and an address that was made here stays what it is. A sender that is not authenticated has none, nor has one that is too long or has quotes: then the account's own address stands there |
 //! | what was found out about it | stands above it, and is sealed (`sealing`) |
-//! | who is told that it does not arrive | who sent it, by a report from nobody that leaves by the same outbox |
+//! | who is told that it does not arrive | the sender, if it is authenticated, by a report that leaves by the same outbox; else the account, by a report in its inbox. So nobody else's address gets reports of mail that it did not send, and nothing that was accepted is lost silently |
 //!
 //! Invariants:
 //! - Recipients are the account, which has bit 0, and those to whom its mail is sent on, in the order of the configuration, a bit each. Each gets it by a delivery with an origin of its own, and is marked then, as all in `courier` are: so none gets it twice, whenever the power fails.
@@ -26,6 +26,7 @@ use store::{Recipient, Refusal};
 use crate::common::Common;
 use crate::configuration::Keep;
 
+use super::authentic::is_authentic;
 use super::courier::{Courier, Deed, Hands, Stage, bits};
 use super::entry::{self, Tally, entries_for, envelope_of};
 use super::parts::{Entry, shown_header};
@@ -130,7 +131,7 @@ impl Courier {
         // Of what bytes it has nobody has counted.
         let envelope = Envelope { content: Content::EightBit, script, ..envelope_of(&reverse_path, addresses) };
         let (entry, mut above) = self.posted(&envelope)?;
-        above.extend_from_slice(["Delivered-To: ", own, "\r\n", self.seal.fields()].concat().as_bytes());
+        above.extend_from_slice([&delivered_to(own), self.seal.fields()].concat().as_bytes());
         Ok((entry, above))
     }
 
@@ -143,13 +144,37 @@ impl Courier {
         let own = self.address(OWN);
         let key = srs::Key::new(hands.common.store.secret_of_paths());
         let rewritten = key.rewrite(reverse_path, &entry::domain_of(own), hands.common.wall);
-        rewritten.unwrap_or_else(|| own.to_string())
+        // What comes back to the address goes to the sender for which it stands.
+        let is_authentic =
+            |path: &String| restored(path, hands.common).is_some_and(|sender| self.is_sender_authentic(&sender, hands));
+        rewritten.filter(is_authentic).unwrap_or_else(|| own.to_string())
     }
 
-    /// Who sent the letter, where that is not the account whose outbox this is.
-    pub(super) fn sent_by_another(&self, hands: &Hands<'_>) -> Option<String> {
+    /// The sender elsewhere to which reports about a message that is sent on go. `None`: they go
+    /// into the inbox of the account.
+    pub(super) fn reports_to(&self, hands: &Hands<'_>) -> Option<String> {
         let path = &self.envelope()?.reverse_path;
-        restored(path, hands.common).or_else(|| (!self.is_posted()).then(|| path.clone()))
+        let sender = restored(path, hands.common).or_else(|| (!self.is_posted()).then(|| path.clone()))?;
+        (!sender.is_empty() && self.is_sender_authentic(&sender, hands)).then_some(sender)
+    }
+
+    fn is_sender_authentic(&self, sender: &str, hands: &Hands<'_>) -> bool {
+        let Common { directory, hostname, .. } = &*hands.common;
+        let is_local = sender.rsplit_once('@').is_some_and(|(_, domain)| directory.serves(domain));
+        self.entry.as_ref().is_some_and(|entry| is_authentic(&entry.header, sender, hostname, is_local))
+    }
+
+    /// Whether this is a message that came for the account and is sent on. Nothing else has the
+    /// field on top that is written here: below an envelope there is a `Received:` field, or what
+    /// the webmail or a report begins with.
+    pub(super) fn is_sent_on(&self, hands: &Hands<'_>) -> bool {
+        let Some((entry, own)) = self.entry.as_ref().zip(self.account_address(hands)) else { return false };
+        !self.is_posted() || entry.header.starts_with(delivered_to(own).as_bytes())
+    }
+
+    /// The address of the account whose outbox this is.
+    pub(super) fn account_address<'a>(&self, hands: &'a Hands<'_>) -> Option<&'a str> {
+        Some(hands.common.store.account(self.place.0)?.address)
     }
 
     /// The entry by which a report leaves for him, and what stands there above it.
@@ -166,6 +191,11 @@ impl Courier {
         let entry = entries_for(self.place.0, envelope).first().copied().ok_or(Refusal::NoSuchMessage)?;
         Ok((entry, above))
     }
+}
+
+/// The field on top of what an account sends on.
+fn delivered_to(own: &str) -> String {
+    ["Delivered-To: ", own, "\r\n"].concat()
 }
 
 /// For whom an address of ours stands.

@@ -2,7 +2,8 @@
 //!
 //! What became of it a report says of one recipient: it comes once because it has an origin of its own, and so it says one thing. That it takes long one report says of all
 //! whom an entry stands for and who have not got it. Either comes into the inbox of the account that sent the letter, whatever the letter's reverse
-//! path is, which is one of its addresses; of a letter that is sent on it goes to who sent it (`forwarding`).
+//! path is, which is one of its addresses. Of a message that is sent on it goes to the sender, if that is authenticated, and else into the inbox of the account
+//! that sends it on; also if it is a bounce, of which nobody else is told (`forwarding`).
 //!
 //! That somebody has it is told only where the sender asks for that: of who is here that it was delivered, and of who is elsewhere that it went on to a host that will not tell.
 //! A host that knows what the sender wants tells it himself.
@@ -12,7 +13,7 @@ use alloc::vec::Vec;
 
 use dns::Name;
 use machine::UnixTime;
-use relay::report::{self, Fate, Kind, Report, Returned};
+use relay::report::{self, Fate, Kind, Report, ReportTo, Returned};
 use relay::route::Unroutable;
 use relay::{Enhanced, Reason, Reply, Return, schedule};
 use store::{MessageInfo, Refusal};
@@ -110,9 +111,11 @@ impl Why {
 
 impl Courier {
     /// Whether who sent the letter wants to hear this of somebody.
-    pub(super) fn is_told(&self, bit: u8, kind: Kind) -> bool {
-        let recipient = self.envelope().zip(self.recipient(bit));
-        recipient.is_some_and(|(envelope, recipient)| report::is_wanted(envelope, recipient, kind))
+    pub(super) fn is_told(&self, bit: u8, kind: Kind, hands: &Hands<'_>) -> bool {
+        let Some((envelope, recipient)) = self.envelope().zip(self.recipient(bit)) else { return false };
+        let is_of_trouble = matches!(kind, Kind::Failed | Kind::Delayed { .. });
+        let is_bounce = || envelope.reverse_path.is_empty() && self.is_sent_on(hands);
+        report::is_wanted(envelope, recipient, kind) || is_of_trouble && is_bounce()
     }
 
     /// That somebody does not get it, in words. With what stands behind the letter, if all of that goes back.
@@ -149,7 +152,8 @@ impl Courier {
         let info = self.info(hands)?;
         let kind = self.delayed(info);
         let known = |bit| self.later.iter().rev().find(|(later, _)| *later == bit).map(|(_, why)| why);
-        let waiting = bits(self.all() & !self.tally().done(info.keywords)).filter(|bit| self.is_told(*bit, kind));
+        let waiting =
+            bits(self.all() & !self.tally().done(info.keywords)).filter(|bit| self.is_told(*bit, kind, hands));
         let all: Vec<Told<'_>> = waiting.map(|bit| known(bit).unwrap_or(&Why::Busy).told(bit, 4)).collect();
         let mut text = Vec::new();
         self.write(kind, &all, None, hands, &mut text)?;
@@ -167,7 +171,11 @@ impl Courier {
     ) -> Result<u128, Refusal> {
         let info = self.info(hands)?;
         let entry = self.entry.as_ref().ok_or(Refusal::NoSuchMessage)?;
-        let another = self.sent_by_another(hands);
+        let (to, reader) = match (self.reports_to(hands), self.account_address(hands)) {
+            (Some(sender), _) => (sender, ReportTo::Sender),
+            (None, Some(own)) if self.is_sent_on(hands) => (own.to_string(), ReportTo::Forwarder),
+            (None, _) => (entry.envelope.reverse_path.clone(), ReportTo::Sender),
+        };
         let Common { hostname, identifiers, store, wall, .. } = &mut *hands.common;
         let identifier = identifiers.next();
         let identifier = core::str::from_utf8(identifier.as_bytes()).unwrap_or_default();
@@ -181,7 +189,8 @@ impl Courier {
             kind,
             hostname,
             from: &["postmaster@", hostname].concat(),
-            to: another.as_ref().unwrap_or(&entry.envelope.reverse_path),
+            to: &to,
+            reader,
             date: *wall,
             message_id: &[identifier, ".report@", hostname].concat(),
             secret,

@@ -195,7 +195,7 @@ impl Courier {
         !entry::is_delay_told(info.flags)
             && !self.is_delay_put_off
             && schedule::is_delay_to_be_told(self.age(info, hands))
-            && bits(open).any(|bit| self.is_told(bit, self.delayed(info)))
+            && bits(open).any(|bit| self.is_told(bit, self.delayed(info), hands))
     }
 
     /// This came of it for somebody elsewhere.

@@ -6,14 +6,15 @@ use http::Site;
 use simulated::{Dice, MemoryDisk};
 
 use super::far::{LETTER, Mood, Taken, World, configuration, world_of};
-use super::names::{STRANGER, TEXT, text};
+use super::names::{FAR, STRANGER, TEXT, text};
 use super::proofs::{JUNK, letters_of};
 use super::room::shielded::Trust;
-use super::room::{DISK_BYTES, Room, stuffed, usual_sizes};
+use super::room::{DISK_BYTES, Room, Talk, stuffed, usual_sizes};
 use super::webmail::Browser;
 
 pub(super) const BOB: &str = "forward = [\"bob@far.test\"]";
 pub(super) const FRANK: &str = "frank@far.test";
+const BOUNCE: &[u8] = b"From: postmaster@far.test\r\nSubject: Bounced\r\n\r\nNo.\r\n";
 
 /// What the file says of an account.
 pub(super) fn of(user: &str, lines: &str, configuration: &str) -> String {
@@ -22,7 +23,15 @@ pub(super) fn of(user: &str, lines: &str, configuration: &str) -> String {
 }
 
 fn serving_as(seed: u64, disk: MemoryDisk, mood: Mood, configuration: &str) -> (Room, World) {
-    world_of(Room::configured(seed, disk, usual_sizes(), configuration), mood)
+    serving_where(seed, disk, mood, configuration, "v=spf1 ip4:203.0.113.7 -all")
+}
+
+/// The same where Frank's domain says this of the hosts that send its mail.
+fn serving_where(seed: u64, disk: MemoryDisk, mood: Mood, configuration: &str, spf: &str) -> (Room, World) {
+    let (mut room, mut world) = world_of(Room::configured(seed, disk, usual_sizes(), configuration), mood);
+    room.hosts[STRANGER].move_to(FAR);
+    world.names.zone.push(("far.test", TEXT, text(spf)));
+    (room, world)
 }
 
 /// Grace's mail is sent on.
@@ -30,9 +39,13 @@ pub(super) fn serving(seed: u64, mood: Mood, lines: &str) -> (Room, World) {
     serving_as(seed, MemoryDisk::blank(DISK_BYTES), mood, &of("grace", lines, &configuration()))
 }
 
-/// Somebody brings a letter to port 25: what he is told of it, or of whom it is for.
+/// A host outside brings a message to port 25: what is answered to it, or to a recipient.
 fn bring(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[u8]) -> String {
-    let mut talk = room.connect(25);
+    let talk = room.connect_from(STRANGER, 25);
+    bring_by(talk, world, room, from, to, letter)
+}
+
+fn bring_by(mut talk: Talk, world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[u8]) -> String {
     assert!(world.reply(room, &mut talk).starts_with("220 "));
     for command in ["EHLO client.test", &format!("MAIL FROM:<{from}> BODY=8BITMIME")] {
         let reply = world.say(room, &mut talk, command);
@@ -51,6 +64,13 @@ fn bring(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[
     let reply = world.say(room, &mut talk, ".");
     room.close(&talk);
     reply
+}
+
+/// The same by a host of the local network.
+pub(super) fn brought_near(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[u8]) {
+    let talk = room.connect(25);
+    let reply = bring_by(talk, world, room, from, to, letter);
+    assert!(reply.starts_with("250 "), "{reply}");
 }
 
 pub(super) fn brought(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[u8]) {
@@ -82,7 +102,9 @@ fn what_comes_for_an_account_is_sent_on_in_a_name_that_leads_back_and_kept_if_th
                 "{}",
                 sent.from
             );
-            assert!(sent.content.starts_with(b"Delivered-To: grace@barepost.test\r\nReceived: from client.test"));
+            let begins =
+                "Delivered-To: grace@barepost.test\r\nAuthentication-Results: mail.barepost.test;\r\n\tspf=pass";
+            assert!(text_of(sent).starts_with(begins), "{}", text_of(sent));
             assert!(sent.content.ends_with(letter) && !text_of(sent).contains("Return-Path"));
             let (ada, grace) = (world.inbox(&mut room, "ada"), world.inbox(&mut room, "grace"));
             assert_eq!((ada.len(), grace.len(), world.peer.taken.len()), (number + 1, kept * (number + 1), number + 1));
@@ -96,7 +118,11 @@ fn what_comes_for_an_account_is_sent_on_in_a_name_that_leads_back_and_kept_if_th
 fn to_a_host_that_takes_ascii_only_a_letter_goes_if_that_is_all_it_has() {
     // Which says so of none of its letters.
     let (mut room, mut world) = serving(1019, Mood::Tells, BOB);
-    let long = [&b"Subject: Cards\r\n\r\n"[..], &b"It computes, and computes again.\r\n.\r\n".repeat(20_000)].concat();
+    let long = [
+        &b"From: frank@far.test\r\nSubject: Cards\r\n\r\n"[..],
+        &b"It computes, and computes again.\r\n.\r\n".repeat(20_000),
+    ]
+    .concat();
     brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], &long);
     world.pass(&mut room, 60);
     let [sent] = &taken(&world, "bob@far.test")[..] else { panic!("{:?}", world.peer.taken) };
@@ -139,7 +165,7 @@ fn what_is_said_of_a_letter_that_was_sent_on_comes_back_to_who_sent_it_and_nothi
     brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
     world.pass(&mut room, 60);
     let path = taken(&world, "bob@far.test")[0].from.clone();
-    brought(&mut world, &mut room, "", &[&path.to_lowercase()], b"Subject: Bounced\r\n\r\nNo.\r\n");
+    brought(&mut world, &mut room, "", &[&path.to_lowercase()], BOUNCE);
     world.pass(&mut room, 60);
     let [bounce] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
     assert_eq!(bounce.from, "");
@@ -161,7 +187,7 @@ fn what_is_said_of_a_letter_that_was_sent_on_comes_back_to_who_sent_it_and_nothi
 }
 
 #[test]
-fn who_sent_a_letter_hears_once_that_it_cannot_be_sent_on_and_nobody_hears_of_nobodys() {
+fn who_sent_a_letter_hears_once_that_it_cannot_be_sent_on_and_the_account_hears_of_bounces() {
     let (mut room, mut world) = serving(1004, Mood::RefusesBob, BOB);
     brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
     world.submit(&mut room, &["grace@barepost.test"], LETTER);
@@ -176,8 +202,71 @@ fn who_sent_a_letter_hears_once_that_it_cannot_be_sent_on_and_nobody_hears_of_no
     assert!(told.contains("Final-Recipient: rfc822; bob@far.test") && told.contains("Status: 5.1.1"), "{told}");
     let ada = world.inbox(&mut room, "ada");
     assert!(ada.len() == 1 && ada[0].contains("Final-Recipient: rfc822; bob@far.test"), "{ada:?}");
-    assert_eq!((world.inbox(&mut room, "grace").len(), world.peer.taken.len()), (3, 1));
+    // What nobody is told of comes to the account: beside three messages, that the bounce went nowhere.
+    let grace = world.inbox(&mut room, "grace");
+    let [_, _, _, told] = &grace[..] else { panic!("{grace:?}") };
+    assert!(told.starts_with("Return-Path: <>\r\n") && told.contains("\r\nTo: <grace@barepost.test>\r\n"), "{told}");
+    assert!(told.contains("Final-Recipient: rfc822; bob@far.test") && world.peer.taken.len() == 1, "{told}");
     room.until_nothing_is_in_use();
+}
+
+/// Not where SPF says nothing or no, nor of a host in the local network, of which nothing was found out.
+#[test]
+fn no_report_goes_to_a_sender_that_is_not_authenticated() {
+    let no = ["v=spf1 -all", "v=spf1 ~all", "v=spf1 ?all", "v=spf1 include:failing.test -all", "no policy"];
+    for (number, spf) in no.into_iter().chain(["v=spf1 ip4:203.0.113.7 -all"]).enumerate() {
+        let (seed, disk) = (1510 + number as u64, MemoryDisk::blank(DISK_BYTES));
+        let configuration = of("grace", &format!("{BOB}\nkeep = false"), &configuration());
+        let (mut room, mut world) = serving_where(seed, disk, Mood::Takes, &configuration, spf);
+        world.names.failing.push("failing.test");
+        if number < no.len() {
+            brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+        } else {
+            brought_near(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+        }
+        world.pass(&mut room, 600);
+        let [sent] = &taken(&world, "bob@far.test")[..] else { panic!("{spf}: {:?}", world.peer.taken) };
+        assert_eq!(sent.from, "grace@barepost.test", "{spf}: what comes back comes to the account");
+        world.peer.mood = Mood::RefusesBob;
+        let bring = if number < no.len() { brought } else { brought_near };
+        bring(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+        // As another server would tell it.
+        brought(&mut world, &mut room, "", &["grace@barepost.test"], BOUNCE);
+        world.pass(&mut room, 3600);
+        assert_eq!(world.peer.taken.len(), 1, "{spf}: {:?}", world.peer.taken);
+        let grace = world.inbox(&mut room, "grace");
+        let [message, bounce] = &grace[..] else { panic!("{spf}: {grace:?}") };
+        for (told, subject) in [(message, "Subject: Away"), (bounce, "Subject: Bounced")] {
+            assert!(told.contains("Final-Recipient: rfc822; bob@far.test") && told.contains(subject), "{told}");
+            assert!(told.contains("\r\nTo: <grace@barepost.test>\r\n"), "{told}");
+            assert!(told.contains("\r\nA message for you could not be sent on to:\r\n"), "{told}");
+        }
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn delay_notices_go_where_reports_go() {
+    for (seed, spf, whom) in
+        [(1520, "v=spf1 ip4:203.0.113.7 -all", FRANK), (1521, "v=spf1 -all", "grace@barepost.test")]
+    {
+        let configuration = of("grace", &format!("{BOB}\nkeep = false"), &configuration());
+        let disk = MemoryDisk::blank(DISK_BYTES);
+        let (mut room, mut world) = serving_where(seed, disk, Mood::RefusesForNow, &configuration, spf);
+        brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+        world.pass(&mut room, 12 * 3600);
+        world.peer.mood = Mood::RefusesBob;
+        world.pass(&mut room, 24 * 3600);
+        let there: Vec<String> = taken(&world, FRANK).iter().map(text_of).collect();
+        let here = world.inbox(&mut room, "grace");
+        let (told, untold) = if whom == FRANK { (&there, &here) } else { (&here, &there) };
+        assert!(untold.is_empty(), "{untold:?}");
+        for action in ["Action: delayed", "Action: failed"] {
+            let heard: Vec<_> = told.iter().filter(|told| told.contains(action)).collect();
+            assert!(heard.len() == 1 && heard[0].contains(&format!("\r\nTo: <{whom}>\r\n")), "{told:?}");
+        }
+        room.until_nothing_is_in_use();
+    }
 }
 
 #[test]
@@ -201,8 +290,12 @@ fn a_letter_that_comes_back_is_sent_on_no_more_and_who_sent_it_hears_that_once()
     brought(&mut world, &mut room, &letter.from, &["grace@barepost.test"], &letter.content);
     brought(&mut world, &mut room, "", &["grace@barepost.test"], &letter.content);
     world.pass(&mut room, 86_400);
-    assert_eq!((taken(&world, FRANK).len(), world.peer.taken.len()), (2, 3));
-    assert_eq!((world.inbox(&mut room, "ada").len(), world.inbox(&mut room, "grace").len()), (1, 1));
+    // The host that brings it now is none of those that our domain lets send: the account is told.
+    assert_eq!((taken(&world, FRANK).len(), world.peer.taken.len()), (1, 2));
+    let grace = world.inbox(&mut room, "grace");
+    let [_, first, second] = &grace[..] else { panic!("{grace:?}") };
+    assert!([first, second].iter().all(|told| told.contains("Status: 5.4.6")), "{grace:?}");
+    assert_eq!(world.inbox(&mut room, "ada").len(), 1);
     room.until_nothing_is_in_use();
 }
 
@@ -211,7 +304,6 @@ fn what_is_put_into_junk_is_not_sent_on() {
     let (mut room, mut world) = serving(1006, Mood::Takes, &format!("{BOB}\nkeep = false"));
     world.names.zone.push(("_dmarc.fail.test", TEXT, text("v=DMARC1; p=quarantine")));
     world.names.zone.push(("fail.test", TEXT, text("v=spf1 -all")));
-    room.hosts[STRANGER].move_to(super::names::FAR);
     for from in ["eve@fail.test", "eve@soft.test"] {
         let mut talk = room.connect_from(STRANGER, 25);
         assert!(world.reply(&mut room, &mut talk).starts_with("220 "));
@@ -225,7 +317,7 @@ fn what_is_put_into_junk_is_not_sent_on() {
     }
     world.pass(&mut room, 600);
     let [sent] = &world.peer.taken[..] else { panic!("{:?}", world.peer.taken) };
-    assert!(sent.from.ends_with("=soft.test=eve@barepost.test"), "{}", sent.from);
+    assert!(sent.from == "grace@barepost.test" && text_of(sent).contains("Subject: eve@soft.test"), "{sent:?}");
     let all = letters_of(&room, "grace");
     let [(mailbox, junk)] = &all[..] else { panic!("{all:?}") };
     assert_eq!(*mailbox, JUNK);

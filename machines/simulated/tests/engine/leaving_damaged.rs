@@ -6,6 +6,7 @@ use simulated::Mood as DiskMood;
 
 use super::far::{LETTER, Mood, World, serving};
 use super::forwarding::{self, BOB, FRANK, taken, text_of};
+use super::names::STRANGER;
 use super::room::{Room, stuffed};
 
 const DAY: u64 = 24 * 3600;
@@ -18,14 +19,15 @@ fn long() -> Vec<u8> {
     [b"Subject: Long\r\n\r\n", &lines[..], MARK, b"\r\n", &lines[..]].concat()
 }
 
-/// A letter comes from elsewhere that is so in the store, but for the part that holds the mark.
+/// A message comes from a host outside that is so in the store, but for the part that holds the mark.
 pub(super) fn brought_damaged(world: &mut World, room: &mut Room, to: &str) {
-    let (mut talk, _) = world.offered(room, 25);
-    for command in [&format!("MAIL FROM:<{FRANK}>"), &format!("RCPT TO:<{to}>"), "DATA"] {
+    let mut talk = room.connect_from(STRANGER, 25);
+    assert!(world.reply(room, &mut talk).starts_with("220 "));
+    for command in ["EHLO far.test", &format!("MAIL FROM:<{FRANK}>"), &format!("RCPT TO:<{to}>"), "DATA"] {
         let reply = world.say(room, &mut talk, command);
         assert!(reply.starts_with(['2', '3']), "{command}: {reply}");
     }
-    room.send(&talk, &stuffed(&long()));
+    room.send(&talk, &stuffed(&[&b"From: frank@far.test\r\n"[..], &long()].concat()));
     world.pass(room, 5);
     assert!(room.machine.disk.spoil_what_holds(MARK) > 0);
     let reply = world.say(room, &mut talk, ".");

@@ -10,7 +10,7 @@ use simulated::{Dice, MemoryDisk};
 
 use super::chains::{publish, sealed};
 use super::far::{Mood, World, world_of};
-use super::forwarding::{BOB, FRANK, brought, of, taken, text_of};
+use super::forwarding::{BOB, FRANK, brought_near, of, taken, text_of};
 use super::names::{FAR, STRANGER};
 use super::proofs::{key, letter};
 use super::room::shielded::Trust;
@@ -105,7 +105,7 @@ fn what_nothing_was_found_out_about_or_what_was_broken_before_is_sent_on_without
     assert!(text.contains("arc=fail reason=\"set 1: ") && text.matches("ARC-Seal: ").count() == 1, "{text}");
     // From a host of ours, and from somebody here, who is signed for.
     let lie = "Authentication-Results: mail.barepost.test;\r\n\tspf=pass;\r\n\tarc=none\r\n";
-    brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], (lie.to_string() + &letter(FRANK)).as_bytes());
+    brought_near(&mut world, &mut room, FRANK, &["grace@barepost.test"], (lie.to_string() + &letter(FRANK)).as_bytes());
     world.submit(&mut room, &["grace@barepost.test"], letter("ada@barepost.test").as_bytes());
     world.pass(&mut room, 120);
     let [_, strange, own] = &taken(&world, "bob@far.test")[..] else { panic!("{:?}", world.peer.taken) };

@@ -1,0 +1,138 @@
+//! Whether a message that is sent on came from the sender that its reverse path names.
+//!
+//! A report goes to the sender. Anybody can write any reverse path, so a report about mail that came
+//! from outside goes there only where SPF let the host send in the name of that domain, or where
+//! DMARC passed for it. Else the machine would send mail to addresses of an attacker's choice.
+//!
+//! What the machine found out stands on top of the stored message, above the `Received:` field that
+//! the machine wrote itself, and stays there when the message is sent on. So nothing else is stored,
+//! and a message of which nothing stands there has no authenticated sender.
+//!
+//! Invariants:
+//! - Nothing below the first `Received:` or `Authentication-Results:` field is looked at: a client
+//!   may have written it. Of those on top none is a client's (`message::Revision`).
+//! - What is not understood proves nothing.
+
+use message::header::Header;
+
+use super::entry::domain_of;
+
+/// Fields that this machine writes above what was found out.
+const ABOVE: [&str; 6] = [
+    "Return-Path",
+    "Delivered-To",
+    "DKIM-Signature",
+    "ARC-Seal",
+    "ARC-Message-Signature",
+    "ARC-Authentication-Results",
+];
+
+/// Whether a message with this header came from `sender`. `is_local`: that is an address at a domain of this server.
+pub(super) fn is_authentic(header: &[u8], sender: &str, hostname: &str, is_local: bool) -> bool {
+    let is_above = |name: &[u8]| ABOVE.iter().any(|above| name.eq_ignore_ascii_case(above.as_bytes()));
+    let Some(top) = Header::new(header).fields().find(|field| !is_above(field.name)) else { return false };
+    let value = core::str::from_utf8(top.value).unwrap_or_default();
+    if top.is("Authentication-Results") {
+        let found = value.trim().split_once(";\r\n\t").filter(|(host, _)| *host == hostname);
+        found.is_some_and(|(_, results)| results.split(";\r\n\t").any(|result| is_proof(result.trim_end(), sender)))
+    } else if top.is("Received") {
+        is_from_user(value)
+    } else {
+        // Only what is written in the webmail has neither.
+        is_local
+    }
+}
+
+/// Whether a result says that the sender's domain is behind the message.
+fn is_proof(result: &str, sender: &str) -> bool {
+    let domain = domain_of(sender);
+    if let Some(checked) = result.strip_prefix("spf=pass smtp.mailfrom=") {
+        return checked.eq_ignore_ascii_case(&domain);
+    }
+    let Some(author) = result.strip_prefix("dmarc=pass header.from=") else { return false };
+    // Aligned with the author's domain is that domain and what is below it.
+    let author = author.to_ascii_lowercase();
+    domain.strip_suffix(&author).is_some_and(|below| below.is_empty() || below.ends_with('.'))
+}
+
+/// Whether the client had logged in that brought a message, as our `Received:` field says (RFC 3848).
+fn is_from_user(received: &str) -> bool {
+    let by = received.split_once("\r\n\tby ").map_or("", |(_, by)| by);
+    matches!(by.split(' ').nth(2), Some("ESMTPA" | "ESMTPSA" | "UTF8SMTPA" | "UTF8SMTPSA"))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+
+    const RECEIVED: &str = "Received: from far.test ([192.0.2.7])\r\n\tby mail.test with ESMTPS id 5;\r\n\tnow\r\n";
+
+    fn is_authentic_at(header: &str, sender: &str) -> bool {
+        is_authentic(header.as_bytes(), sender, "mail.test", sender.ends_with("@mail.test"))
+    }
+
+    fn found(results: &str) -> bool {
+        let header = format!("Authentication-Results: mail.test;\r\n\t{results}\r\n{RECEIVED}Subject: a\r\n");
+        let sent_on = format!("Delivered-To: ada@mail.test\r\nARC-Seal: i=1\r\n{header}");
+        let is_authentic = is_authentic_at(&header, "frank@far.test");
+        assert_eq!(is_authentic_at(&sent_on, "frank@far.test"), is_authentic);
+        is_authentic
+    }
+
+    #[test]
+    fn spf_or_dmarc_for_its_domain_make_a_sender_authentic() {
+        for results in [
+            "spf=pass smtp.mailfrom=far.test",
+            "spf=pass smtp.mailfrom=Far.Test;\r\n\tdmarc=fail header.from=other.test",
+            "spf=fail smtp.mailfrom=far.test;\r\n\tdmarc=pass header.from=far.test;\r\n\tdkim=pass\r\n\t     ",
+            "spf=none smtp.mailfrom=far.test;\r\n\tdmarc=pass header.from=test",
+        ] {
+            assert!(found(results), "{results}");
+        }
+        for results in [
+            "spf=none smtp.mailfrom=far.test",
+            "spf=softfail smtp.mailfrom=far.test;\r\n\tdmarc=none header.from=far.test",
+            "spf=pass smtp.mailfrom=other.test;\r\n\tdmarc=pass header.from=other.test",
+            "spf=pass smtp.mailfrom=r.test;\r\n\tdmarc=pass header.from=r.test",
+            "spf=pass smtp.helo=far.test",
+            "spf=temperror smtp.mailfrom=far.test;\r\n\tdmarc=temperror header.from=far.test",
+            "x-spf=pass smtp.mailfrom=far.test",
+        ] {
+            assert!(!found(results), "{results}");
+        }
+        assert!(!found("") && !found("none"));
+    }
+
+    #[test]
+    fn only_our_own_results_make_a_sender_authentic() {
+        let results = |host: &str| format!("Authentication-Results: {host};\r\n\tspf=pass smtp.mailfrom=far.test\r\n");
+        for header in [
+            format!("{}{RECEIVED}", results("other.test")),
+            format!("{RECEIVED}{}", results("mail.test")),
+            format!("Subject: a\r\n{}", results("mail.test")),
+            format!("{}{}{RECEIVED}", results("other.test"), results("mail.test")),
+            format!("Authentication-Results: mail.test; none\r\n{}{RECEIVED}", results("mail.test")),
+            RECEIVED.into(),
+            "DKIM-Signature: a\r\n".into(),
+            "".into(),
+        ] {
+            assert!(!is_authentic_at(&header, "frank@far.test"), "{header}");
+        }
+    }
+
+    #[test]
+    fn a_user_is_an_authentic_sender() {
+        for (protocol, is_user) in [("ESMTPSA", true), ("UTF8SMTPA", true), ("ESMTPS", false), ("SMTP", false)] {
+            let header = RECEIVED.replace("ESMTPS", protocol);
+            for above in ["", "DKIM-Signature: v=1\r\n", "Delivered-To: ada@mail.test\r\n"] {
+                assert_eq!(is_authentic_at(&format!("{above}{header}"), "ada@mail.test"), is_user, "{protocol}");
+            }
+        }
+        let lie = RECEIVED.replace("far.test", "by mail.test with ESMTPSA id");
+        assert!(!is_authentic_at(&lie, "ada@mail.test"));
+        assert!(is_authentic_at("DKIM-Signature: v=1\r\nDate: now\r\n", "ada@mail.test"), "from the webmail");
+        assert!(!is_authentic_at("Date: now\r\n", "frank@far.test"));
+    }
+}
