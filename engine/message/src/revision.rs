@@ -5,8 +5,8 @@
 //! - `Return-Path:` fields are left out: the server that delivers a message writes it (RFC 5321
 //!   section 4.4).
 //! - From hosts outside of our networks, fields that only this server writes are left out:
-//!   `X-Barepost-*`, and what a reader could take for its own `Authentication-Results:`, with a dot
-//!   behind the name or in an encoding.
+//!   `X-Barepost-*`, `Delivered-To:`, and what a reader could take for its own
+//!   `Authentication-Results:`, with a dot behind the name or in an encoding.
 //! - Of a message that an account submits (RFC 6409 section 8) `Bcc:` is left out, and a line of a
 //!   mailbox file above the header (`From ada@…`). `From:`, `Date:` and `Message-ID:` are added
 //!   where they are missing. Where a text begins without the empty line that should come before it,
@@ -414,7 +414,9 @@ impl Revision {
             },
             // Nearly all lines.
             (first, Origin::Relayed) if !matches!(first, b'A' | b'a' | b'R' | b'r') => Line::OtherField,
-            (first, Origin::Stranger) if !matches!(first, b'A' | b'a' | b'R' | b'r' | b'X' | b'x') => Line::OtherField,
+            (first, Origin::Stranger) if !matches!(first, b'A' | b'a' | b'D' | b'd' | b'R' | b'r' | b'X' | b'x') => {
+                Line::OtherField
+            }
             _ => self.field(bytes, own),
         }
     }
@@ -470,7 +472,8 @@ impl Revision {
     /// Whether only this server writes fields of that name, and this one is another's.
     fn is_ours(&self, name: &[u8]) -> bool {
         let start = name.get(..OWN_FIELDS.len()).unwrap_or_default();
-        self.origin == Origin::Stranger && start.eq_ignore_ascii_case(OWN_FIELDS)
+        let is_ours = start.eq_ignore_ascii_case(OWN_FIELDS) || name.eq_ignore_ascii_case(DELIVERED_TO);
+        self.origin == Origin::Stranger && is_ours
     }
 
     /// Whether a line that begins so, and is no field, is one of ours for some reader.
@@ -511,6 +514,8 @@ impl Revision {
 const RESULTS: &[u8] = b"Authentication-Results";
 /// Fields that begin so are written by this server alone.
 const OWN_FIELDS: &[u8] = b"X-Barepost-";
+/// It says that a message was here; a mark of this server's says so to this server itself (`relay::loops`).
+const DELIVERED_TO: &[u8] = b"Delivered-To";
 
 /// RFC 5322 section 3.6.8.
 fn is_of_name(byte: u8) -> bool {

@@ -98,7 +98,12 @@ impl Key {
     /// What nobody else can make of these.
     fn seal(&self, day: &str, domain: &str, rest: &str) -> String {
         let sealed = format!("{day}={domain}={rest}").to_ascii_lowercase();
-        characters(SipHasher24::new_with_key(&self.0).hash(sealed.as_bytes()), SEAL_CHARACTERS)
+        characters(self.hash(sealed.as_bytes()), SEAL_CHARACTERS)
+    }
+
+    /// What nobody else can make of this text.
+    pub(crate) fn hash(&self, text: &[u8]) -> u64 {
+        SipHasher24::new_with_key(&self.0).hash(text)
     }
 }
 
@@ -150,7 +155,7 @@ fn day_of(now: UnixTime) -> u64 {
 }
 
 /// The lowest bits of a number, five a character.
-fn characters(number: u64, count: u32) -> String {
+pub(crate) fn characters(number: u64, count: u32) -> String {
     let character = |at: u32| CHARACTERS.get((number >> (5 * at) & 31) as usize).copied().unwrap_or_default();
     (0..count).rev().map(|at| char::from(character(at))).collect()
 }

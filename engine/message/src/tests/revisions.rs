@@ -156,6 +156,11 @@ fn others_do_not_write_the_fields_that_only_this_server_writes() {
     let barepost = "X-Barepost-Reason: fine\r\nx-bAREPOST-:\r\n y\r\n";
     let wide = format!("X-Barepost-{}: x\r\n", "y".repeat(300));
     let path = "Return-Path: <a@b>\r\nRETURN-path : x\r\n\ty\r\n";
+    let delivered = "Delivered-To: ada@mail.test\r\nDELIVERED-to :\r\n\tada@mail.test\r\n";
+    let likewise = "Delivered: x\r\nDelivered-Too: x\r\nX-Delivered-To: x\r\nDate: x\r\n";
+    let message = format!("{delivered}{likewise}{delivered}\r\n{delivered}");
+    assert_eq!(revised(&message, Origin::Stranger), format!("{likewise}\r\n{delivered}"));
+    assert_eq!(revised(&message, Origin::Relayed), message);
     let message = format!("{path}{barepost}{wide}{kept}{path}\r\n{path}{barepost}");
     assert_eq!(revised(&message, Origin::Stranger), format!("{kept}\r\n{path}{barepost}"));
     assert_eq!(revised(&message, Origin::Relayed), format!("{barepost}{wide}{kept}\r\n{path}{barepost}"));
@@ -252,7 +257,8 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
         let is_no_field = !field[start.len()..].trim_start_matches([' ', '\t']).starts_with(':');
         let start = start.to_ascii_lowercase();
         if origin == Origin::Stranger && is_no_field {
-            return start.starts_with("x-barepost-") || ["authentication-results", "return-path"].contains(&&*start);
+            return start.starts_with("x-barepost-")
+                || ["authentication-results", "return-path", "delivered-to"].contains(&&*start);
         }
         let Some((_, value)) = field.split_once(':') else { return false };
         let value = value.replace("\r\n", "").replace("(c)", " ").replace('"', "").to_ascii_lowercase();
@@ -264,7 +270,7 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
             "authentication-results" if is_stranger && !server.chars().all(is_plain) => true,
             "authentication-results" => server == "mail.test",
             "return-path" => true,
-            name => is_stranger && name.starts_with("x-barepost-"),
+            name => is_stranger && (name.starts_with("x-barepost-") || name == "delivered-to"),
         }
     };
     let is_field = |field: &&String| field.split("\r\n").next().unwrap().contains(':') || is_envelope(field);
@@ -294,7 +300,7 @@ proptest! {
     #[test]
     fn what_comes_out_does_not_depend_on_cuts(
         lines in proptest::collection::vec(
-            "(Received|received |From|Date|Message-Id|Bcc|resent-bcc\t|X|X-Barepost-|Return-Path |Authentication-Results|Authentication-Resul|)(:|: |:\r\n\t|)(|[a-c:]{1,3}|mail[.]test|(c) \"Mail[.]test\" ;|mail[.]test; x|mail[.]test[.]|other[.]test| \t|Bcc: x)",
+            "(Received|received |From|Date|Message-Id|Bcc|resent-bcc\t|X|X-Barepost-|Delivered-To|Return-Path |Authentication-Results|Authentication-Resul|)(:|: |:\r\n\t|)(|[a-c:]{1,3}|mail[.]test|(c) \"Mail[.]test\" ;|mail[.]test; x|mail[.]test[.]|other[.]test| \t|Bcc: x)",
             0..12,
         ),
         origin in proptest::sample::select(vec![Origin::Stranger, Origin::Relayed, Origin::Submitted]),

@@ -18,9 +18,10 @@ use message::header::Header;
 use super::entry::domain_of;
 
 /// Fields that this machine writes above what was found out.
-const ABOVE: [&str; 6] = [
+const ABOVE: [&str; 7] = [
     "Return-Path",
     "Delivered-To",
+    relay::loops::FIELD,
     "DKIM-Signature",
     "ARC-Seal",
     "ARC-Message-Signature",
@@ -75,7 +76,7 @@ mod tests {
 
     fn found(results: &str) -> bool {
         let header = format!("Authentication-Results: mail.test;\r\n\t{results}\r\n{RECEIVED}Subject: a\r\n");
-        let sent_on = format!("Delivered-To: ada@mail.test\r\nARC-Seal: i=1\r\n{header}");
+        let sent_on = format!("Delivered-To: ada@mail.test\r\nX-Loop: A\r\nARC-Seal: i=1\r\n{header}");
         let is_authentic = is_authentic_at(&header, "frank@far.test");
         assert_eq!(is_authentic_at(&sent_on, "frank@far.test"), is_authentic);
         is_authentic

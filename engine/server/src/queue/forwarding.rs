@@ -5,7 +5,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | who sends it on | `Delivered-To:` above it names the account. A letter that has such a field already was here: it runs in circles, and goes no further |
+//! | who sends it on | `Delivered-To:` above it names the account, for people and other servers, and a mark says so to this one (`relay::loops`). A message with the account's mark was here: it runs in circles, and goes no further |
 //! | its reverse path | an address at the account's domain that stands for the sender (`relay::srs`), if the sender is authenticated (`authentic`); an empty one stays empty, and an address that was made here stays what it is. A sender that is not authenticated has none, nor has one that is too long or has quotes: then the account's own address stands there |
 //! | what was found out about it | stands above it, and is sealed (`sealing`) |
 //! | who is told that it does not arrive | the sender, if it is authenticated, by a report that leaves by the same outbox; else the account, by a report in its inbox. So nobody else's address gets reports of mail that it did not send, and nothing that was accepted is lost silently |
@@ -19,6 +19,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use message::header::Header;
+use relay::loops::{self, Mark};
 use relay::srs::{self, Restored};
 use relay::{Content, Envelope, Script, envelope};
 use store::{Recipient, Refusal};
@@ -44,8 +45,8 @@ pub(super) const OWN: u8 = 0;
 pub(super) enum Nature {
     /// In an envelope: it leaves.
     Posted,
-    /// As it came, for somebody whose mail is sent on.
-    Arrived,
+    /// As it came, for an account with mail that is sent on, with this mark.
+    Arrived(Mark),
     /// The same; and it has been here before.
     ComesBack,
 }
@@ -74,7 +75,8 @@ impl Courier {
         let addresses: Vec<String> =
             core::iter::once(own).chain(others.map(|to| to.as_str())).map(String::from).collect();
         let (all, kept) = ((1u32 << addresses.len()) - 1, 1 << OWN);
-        let is_back = forwarding.is_some() && was_delivered_to(own, header);
+        let mark = mark_of(own, header, hands.common);
+        let is_back = forwarding.is_some() && has_mark(mark, header);
         let wanted = match forwarding.map(|forwarding| forwarding.keep) {
             None => kept,
             _ if is_back => kept,
@@ -91,7 +93,7 @@ impl Courier {
         let envelope = Envelope { recipients: recipients.collect(), script, ..envelope_of(reverse_path, &[]) };
         Some(Entry {
             envelope,
-            nature: if is_back { Nature::ComesBack } else { Nature::Arrived },
+            nature: if is_back { Nature::ComesBack } else { Nature::Arrived(mark) },
             letter_at: letter_at as u32,
             first: 0,
             wanted: wanted as u16,
@@ -131,7 +133,11 @@ impl Courier {
         // Of what bytes it has nobody has counted.
         let envelope = Envelope { content: Content::EightBit, script, ..envelope_of(&reverse_path, addresses) };
         let (entry, mut above) = self.posted(&envelope)?;
-        above.extend_from_slice([&delivered_to(own), self.seal.fields()].concat().as_bytes());
+        let mark = match self.entry.as_ref().map(|entry| entry.nature) {
+            Some(Nature::Arrived(mark)) => mark.field(),
+            _ => String::new(),
+        };
+        above.extend_from_slice([&delivered_to(own), &mark, self.seal.fields()].concat().as_bytes());
         Ok((entry, above))
     }
 
@@ -216,8 +222,13 @@ pub(super) fn reverse_path(header: &[u8]) -> (&str, usize) {
     path.map_or(("", 0), |path| (path, end + 2))
 }
 
-/// Whether a header says that the letter was delivered to this address.
-fn was_delivered_to(address: &str, header: &[u8]) -> bool {
-    let mut fields = Header::new(header).fields().filter(|field| field.is("Delivered-To"));
-    fields.any(|field| field.text().trim_matches(['<', '>', ' ']).eq_ignore_ascii_case(address))
+/// The mark of a message with this header that an account sends on.
+fn mark_of(own: &str, header: &[u8], common: &Common) -> Mark {
+    let key = srs::Key::new(common.store.secret_of_paths());
+    Mark::new(&key, own, Header::new(header).field("Message-ID").map_or(b"", |field| field.value))
+}
+
+/// Whether the message was sent on with it before.
+fn has_mark(mark: Mark, header: &[u8]) -> bool {
+    Header::new(header).fields().any(|field| field.is(loops::FIELD) && mark.is_in(field.value))
 }
