@@ -4,18 +4,19 @@
 //! - Whatever comes, no panic; whoever asks is told once, at once or within the span that is promised.
 //! - A port is bound once and released once, a stream is hung up once; when nobody waits none is left.
 //! - Of records there are only those of the kind that was asked for.
+//! - No client has more waiting than half of what may.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use arbitrary::{Arbitrary, Unstructured};
 use dns::{
-    Action, Answer, Limits, Name, QUESTION_SPAN_MAX, Question, Record, RecordKind, Resolver, SERVER_PORT, StreamId,
-    Unanswered,
+    Action, Answer, Client, Limits, Name, OnBehalf, QUESTION_SPAN_MAX, Question, Record, RecordKind, Resolver,
+    SERVER_PORT, StreamId, Unanswered,
 };
 use machine::{Instant, Micros};
 
-const LIMITS: Limits = Limits { questions: 6, askers: 3, cache_bytes: 16 * 1024 };
+const LIMITS: Limits = Limits { questions: 6, of_clients: 4, askers: 4, cache_bytes: 16 * 1024 };
 const NAMES: [&str; 6] =
     ["a.test", "mail.example.test", "_25._tcp.mail.test", "4.3.2.1.in-addr.arpa", "x\\.y.test", ""];
 const KINDS: [RecordKind; 7] = [
@@ -35,6 +36,8 @@ enum Deed<'a> {
     Ask {
         name: u8,
         kind: u8,
+        /// The host because of which that is; zero: there is none.
+        host: u8,
     },
     /// The server replies to one of the questions: with a head and a body that are somebody's choice.
     Reply {
@@ -86,15 +89,30 @@ pub fn run(data: &[u8]) {
     house.waits_to_the_end();
 }
 
+/// Who asks: a number of its own, and because of which host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Asker {
+    number: u32,
+    host: u8,
+}
+
+impl OnBehalf for Asker {
+    fn client(&self) -> Option<Client> {
+        // Hosts of two networks.
+        let address = Ipv4Addr::new(192, 0, self.host & 1, self.host);
+        (self.host != 0).then(|| Client::at(address.into()))
+    }
+}
+
 struct House {
-    resolver: Resolver<u32>,
+    resolver: Resolver<Asker>,
     now: Instant,
     /// What went out by each port that is bound.
     ports: BTreeMap<u16, (SocketAddr, Vec<u8>)>,
     /// The question that each stream is for, once it was written.
     streams: BTreeMap<StreamId, Vec<u8>>,
-    /// Who waits for what, since when.
-    waiting: BTreeMap<u32, (Question, Instant)>,
+    /// Who waits for what, since when, and because of which host.
+    waiting: BTreeMap<u32, (Question, Instant, u8)>,
     asked: u32,
 }
 
@@ -108,7 +126,7 @@ impl House {
 
     fn does(&mut self, deed: &Deed<'_>) {
         match *deed {
-            Deed::Ask { name, kind } => self.asks(name, kind),
+            Deed::Ask { name, kind, host } => self.asks(name, kind, host % 4),
             Deed::Reply { which, flags, counts, body } => {
                 let Some((&port, (from, sent))) = pick(&self.ports, which) else { return };
                 let (from, bytes) = (*from, reply(sent, flags, counts, body));
@@ -148,15 +166,18 @@ impl House {
         }
     }
 
-    fn asks(&mut self, name: u8, kind: u8) {
+    fn asks(&mut self, name: u8, kind: u8, host: u8) {
         let [name, kind] = [name, kind].map(|number| usize::from(number) % NAMES.len());
         let name = Name::parse(NAMES[name]).expect("a name");
         let question = Question { name, kind: KINDS[kind] };
         self.asked += 1;
-        match self.resolver.ask(question.clone(), self.asked, self.now) {
+        let asker = Asker { number: self.asked, host };
+        match self.resolver.ask(question.clone(), asker, self.now) {
             Some(answer) => judge(&question, &answer),
             None => {
-                self.waiting.insert(self.asked, (question, self.now));
+                self.waiting.insert(self.asked, (question.clone(), self.now, host));
+                let of_host = self.waiting.values().filter(|(other, _, of)| *of == host && *other == question).count();
+                assert!(host == 0 || of_host <= LIMITS.askers / 2, "others may ask that, too");
             }
         }
     }
@@ -189,8 +210,8 @@ impl House {
                     assert!(self.streams.remove(&stream).is_some(), "what is hung up was open");
                 }
                 Action::Tell { asker, answer } => {
-                    let (question, since) =
-                        self.waiting.remove(&asker).expect("who is told has asked, and was not told yet");
+                    let (question, since, _) =
+                        self.waiting.remove(&asker.number).expect("who is told has asked, and was not told yet");
                     assert!(self.now.since(since) <= QUESTION_SPAN_MAX, "nobody waits longer");
                     judge(&question, &answer);
                 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant as HostInstant};
 use dns::{Action, Answer, Limits, Question, Resolver, StreamId, Unanswered};
 use machine::Instant;
 
-const LIMITS: Limits = Limits { questions: 1, askers: 1, cache_bytes: 1 << 20 };
+const LIMITS: Limits = Limits { questions: 1, of_clients: 1, askers: 1, cache_bytes: 1 << 20 };
 /// Whoever is asked may be silent for as long before the clock is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);

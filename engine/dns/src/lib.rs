@@ -24,6 +24,7 @@ mod name;
 mod open;
 mod question;
 mod resolver;
+mod share;
 #[cfg(test)]
 mod tests;
 
@@ -31,3 +32,4 @@ pub use knowledge::{Knowledge, Missing};
 pub use name::{Name, NotAName};
 pub use question::{Answer, Question, Record, RecordKind, Unanswered};
 pub use resolver::{Action, Limits, QUESTION_SPAN_MAX, Resolver, SERVER_PORT, SERVERS_MAX, StreamId};
+pub use share::{Client, OnBehalf};

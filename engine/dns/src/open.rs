@@ -6,6 +6,7 @@ use machine::{Instant, Micros};
 
 use crate::message::Sent;
 use crate::question::Question;
+use crate::share::Client;
 
 /// How long a server may think about a datagram, and about a stream from the wish to connect on.
 const DATAGRAM_PATIENCE: Micros = Micros::from_secs(3);
@@ -19,6 +20,8 @@ pub(crate) struct Open<A> {
     /// Names it for good.
     pub(crate) number: u64,
     pub(crate) question: Question,
+    /// The client because of which it was asked first.
+    pub(crate) client: Option<Client>,
     pub(crate) askers: Vec<A>,
     pub(crate) attempt: Attempt,
     /// Attempts before this one.

@@ -5,6 +5,8 @@
 //! - Each attempt comes from a port, with an identifier and with letters' cases that nobody else knows (RFC 5452). A datagram that comes from the
 //!   server's address to that port and isn't the answer means that somebody guesses; then the question is asked by a stream, where he can't.
 //! - A server that is silent or refuses is followed by the next one, and who answered last is asked first.
+//! - Clients share the questions that may wait because of them, and the places of those that wait for the same answer (`share`). What is above a share is
+//!   [`Unanswered::Busy`] at once, which says nothing of the name.
 //!
 //! Invariant: whoever has asked is told once: at once, or by [`Action::Tell`] within [`QUESTION_SPAN_MAX`] if time is told of.
 
@@ -20,6 +22,7 @@ use crate::cache::Cache;
 use crate::message::{self, Reading, Sent};
 use crate::open::{Attempt, Open, Way};
 use crate::question::{Answer, Question, Unanswered};
+use crate::share::{Client, OnBehalf, may_wait};
 
 /// The port of name servers.
 pub const SERVER_PORT: u16 = 53;
@@ -39,6 +42,8 @@ const FIRST_PORT: u16 = 1024;
 pub struct Limits {
     /// Questions that wait at a time.
     pub questions: usize,
+    /// Those of them that are asked because of clients.
+    pub of_clients: usize,
     /// Askers of one question.
     pub askers: usize,
     /// Bytes of answers that are remembered.
@@ -107,7 +112,7 @@ pub struct Resolver<A> {
     drawn: u64,
 }
 
-impl<A> Resolver<A> {
+impl<A: OnBehalf> Resolver<A> {
     /// Knows nothing, and nobody to ask. `key` is random, so that nobody else knows what comes of it.
     pub fn new(limits: Limits, key: [u8; 16]) -> Resolver<A> {
         Resolver {
@@ -137,8 +142,11 @@ impl<A> Resolver<A> {
         if let Some(answer) = self.cache.find(&question, now) {
             return Some(Ok(answer.clone()));
         }
+        let Limits { questions, of_clients, askers, .. } = self.limits;
+        let client = asker.client();
         if let Some(open) = self.open.iter_mut().find(|open| open.question == question) {
-            if open.askers.len() >= self.limits.askers {
+            let others = open.askers.iter().filter_map(OnBehalf::client);
+            if open.askers.len() >= askers || !has_share(client, others, askers) {
                 return Some(Err(Unanswered::Busy));
             }
             open.askers.push(asker);
@@ -147,7 +155,7 @@ impl<A> Resolver<A> {
         if self.servers.is_empty() {
             return Some(Err(Unanswered::NoServer));
         }
-        if self.open.len() >= self.limits.questions {
+        if self.open.len() >= questions || !has_share(client, self.clients(), of_clients) {
             return Some(Err(Unanswered::Busy));
         }
         let Some(attempt) = self.new_attempt(&question, self.preferred, now) else {
@@ -155,13 +163,13 @@ impl<A> Resolver<A> {
         };
         let number = self.draw();
         let give_up_at = now + QUESTION_SPAN_MAX;
-        self.open.push(Open { number, question, askers: Vec::from([asker]), attempt, failures: 0, give_up_at });
+        self.open.push(Open { number, question, client, askers: Vec::from([asker]), attempt, failures: 0, give_up_at });
         None
     }
 
-    /// Whether servers would have to be asked: nobody knows the answer, and nobody waits for it.
-    pub fn is_new(&self, question: &Question, now: Instant) -> bool {
-        self.cache.find(question, now).is_none() && self.open.iter().all(|open| open.question != *question)
+    /// The clients because of which questions wait.
+    fn clients(&self) -> impl Iterator<Item = Client> {
+        self.open.iter().filter_map(|open| open.client)
     }
 
     /// Questions that wait.
@@ -320,4 +328,9 @@ impl<A> Resolver<A> {
         hasher.write_u64(self.drawn);
         hasher.finish()
     }
+}
+
+/// Whether one more may wait, beside what waits because of `others`.
+fn has_share(client: Option<Client>, others: impl Iterator<Item = Client>, most: usize) -> bool {
+    client.is_none_or(|client| may_wait(client, others, most))
 }

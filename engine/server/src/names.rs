@@ -5,6 +5,7 @@
 //! - Whoever has asked is told once, in a later call than that in which he asked: within [`dns::QUESTION_SPAN_MAX`], unless the machine stops meanwhile.
 //! - Nothing is asked where no name server is known: of those that the configuration names; or, where it says nothing of the network, of those that the network names.
 //! - What waits is bounded: so many questions for the servers, of which some are kept for couriers, so many askers of each, so many bytes of answers that are remembered.
+//!   Of the questions and of the askers an address and a network of clients have a share (`dns::Client`); what is asked above that is [`Unanswered::Busy`] at once.
 //! - Ports and streams belong to questions that wait, and end with them.
 
 use alloc::boxed::Box;
@@ -12,7 +13,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
-use dns::{Action, Answer, Limits, Question, Resolver, SERVERS_MAX, StreamId, Unanswered};
+use dns::{Action, Answer, Client, Limits, OnBehalf, Question, Resolver, SERVERS_MAX, StreamId, Unanswered};
 use machine::{CoreId, Instant};
 use net::{ConnectionId, Net, Place};
 use tasks::FrameId;
@@ -21,12 +22,10 @@ use crate::common::Common;
 use crate::configuration::Network;
 use crate::cores::Message;
 use crate::engine::Engine;
+use crate::session::Caller;
 
-/// A port of UDP is bound for each question: `net` has as many.
-const LIMITS: Limits = Limits { questions: 128, askers: 64, cache_bytes: 1 << 20 };
-
-/// So many questions wait when sessions may not ask new ones: what they ask for strangers choose, and mail that leaves has to ask, too.
-const OF_SESSIONS_MAX: usize = 96;
+/// A port of UDP is bound for each question: `net` has as many. What is asked because of clients the clients choose, and mail that leaves has to ask, too.
+const LIMITS: Limits = Limits { questions: 128, of_clients: 96, askers: 128, cache_bytes: 1 << 20 };
 
 /// Who asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +35,14 @@ pub(crate) struct Asker {
     pub(crate) who: Inquirer,
     /// Which of the core's questions this is.
     pub(crate) number: QuestionNumber,
+    /// The client about which something is to be found out.
+    pub(crate) client: Option<Client>,
+}
+
+impl OnBehalf for Asker {
+    fn client(&self) -> Option<Client> {
+        self.client
+    }
 }
 
 /// Who on a core wants to know something.
@@ -103,11 +110,20 @@ impl Names {
         self.is_trusted
     }
 
-    /// Somebody of this core asks.
+    /// A session or a courier of this core asks for something that this machine itself needs to know.
     pub(crate) fn ask(&mut self, who: Inquirer, question: Question) -> QuestionNumber {
+        self.ask_for(None, who, question)
+    }
+
+    /// A session asks for something about its client, which shares what may wait with other clients.
+    pub(crate) fn ask_about(&mut self, caller: Caller, question: Question) -> QuestionNumber {
+        self.ask_for(Some(Client::at(caller.address)), Inquirer::Session(caller.connection.0), question)
+    }
+
+    fn ask_for(&mut self, client: Option<Client>, who: Inquirer, question: Question) -> QuestionNumber {
         self.numbered += 1;
         let number = QuestionNumber(self.numbered);
-        self.asked.push_back((Asker { core: None, who, number }, question));
+        self.asked.push_back((Asker { core: None, who, number, client }, question));
         number
     }
 
@@ -220,10 +236,7 @@ impl Engine {
         }
         if let Some(resolver) = &mut names.resolver {
             for (asker, question) in names.asked.drain(..) {
-                let is_session = matches!(asker.who, Inquirer::Session(_));
-                let is_too_much =
-                    is_session && resolver.waiting() >= OF_SESSIONS_MAX && resolver.is_new(&question, now);
-                let known = if is_too_much { Some(Err(Unanswered::Busy)) } else { resolver.ask(question, asker, now) };
+                let known = resolver.ask(question, asker, now);
                 told.extend(known.map(|known| (asker, known)));
             }
             resolver.time_passed(now);

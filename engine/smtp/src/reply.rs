@@ -119,6 +119,7 @@ pub(crate) fn recipient_refusal(refusal: RecipientRefusal, actions: &mut impl Ac
     actions.reply(match refusal {
         RecipientRefusal::TooOften => b"450 4.7.1 Too many recipients from your address, try again later\r\n",
         RecipientRefusal::ComeAgain => b"450 4.7.1 Not known here yet, try again in some minutes\r\n",
+        RecipientRefusal::Unchecked => b"451 4.7.0 Too busy to check your address, try again later\r\n",
         RecipientRefusal::Guessing => TOO_MANY_UNKNOWN,
         RecipientRefusal::Unwanted => return unwanted(actions),
         RecipientRefusal::UnknownUser => b"550 5.1.1 No such user here\r\n",

@@ -4,6 +4,7 @@ mod asking;
 mod interference;
 mod knowing;
 mod reading;
+mod shares;
 mod streams;
 
 use alloc::string::{String, ToString};
@@ -18,9 +19,12 @@ use domain::rdata::{A, Cname, Soa};
 use machine::{Instant, Micros};
 
 use crate::name::Labels;
-use crate::{Action, Answer, Knowledge, Limits, Name, Question, Record, RecordKind, Resolver, StreamId, Unanswered};
+use crate::{
+    Action, Answer, Client, Knowledge, Limits, Name, OnBehalf, Question, Record, RecordKind, Resolver, StreamId,
+    Unanswered,
+};
 
-pub(super) const LIMITS: Limits = Limits { questions: 8, askers: 4, cache_bytes: 64 * 1024 };
+pub(super) const LIMITS: Limits = Limits { questions: 8, of_clients: 8, askers: 4, cache_bytes: 64 * 1024 };
 pub(super) const FIRST: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1)), 53);
 pub(super) const SECOND: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 2)), 53);
 
@@ -30,6 +34,13 @@ pub(super) struct Asked {
     pub(super) port: u16,
     pub(super) to: SocketAddr,
     pub(super) bytes: Vec<u8>,
+}
+
+impl OnBehalf for u32 {
+    /// Numbers below 1,000 are of this machine itself, others of a host each.
+    fn client(&self) -> Option<Client> {
+        (*self >= 1000).then(|| Client::at(IpAddr::V4((*self).into())))
+    }
 }
 
 /// A resolver, its time, and what it was told to do.

@@ -10,7 +10,8 @@
 //! - RCPT does not wait for longer than [`PATIENCE`], whatever name servers do; and a list that does not answer says nothing.
 //! - Addresses in 127.0.0.0/8 say that somebody is listed, and of those none in 127.255.255.0/24, by which lists say that they were asked wrongly.
 //! - A list that did not answer is not asked for a while ([`QUIET`]), so that nobody else waits for it, nor do others for a place in the queue to name servers.
-//! - At most [`SEARCHES_MAX`] strangers of a core are looked up at a time; of more nothing is known.
+//! - A client that was not looked up because too many questions wait is deferred: nothing is let through for a limit of ours. Of those questions each
+//!   network has its share (`names`), so a client cannot have others deferred.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -24,7 +25,7 @@ use smtp::ForwardPath;
 
 use crate::common::Common;
 use crate::configuration::{Abuse, HostName};
-use crate::names::{Inquirer, Known, QuestionNumber};
+use crate::names::{Known, QuestionNumber};
 use crate::session::Caller;
 
 use super::{Client, Hands};
@@ -33,8 +34,6 @@ use super::{Client, Hands};
 const PATIENCE: Micros = Micros::from_secs(5);
 /// How long one that did not answer is not asked.
 const QUIET: Micros = Micros::from_secs(60);
-/// Strangers of a core that are looked up at a time.
-const SEARCHES_MAX: usize = 32;
 /// Characters that are kept of what a list says about an address.
 const WORDS_MAX: usize = 200;
 
@@ -64,6 +63,8 @@ pub(super) struct Standing {
     asked: Vec<(QuestionNumber, Inquiry)>,
     until: Instant,
     listings: Vec<Listing>,
+    /// Whether a list was not asked because too many questions wait.
+    is_limited: bool,
 }
 
 /// A question about a stranger, to the list with this index.
@@ -130,10 +131,11 @@ pub(super) fn is_known(path: &ForwardPath<'_>, hands: &mut Hands<'_>) -> bool {
 
 /// Begins to look a stranger up.
 fn begin(caller: Caller, common: &mut Common) -> Option<Standing> {
-    if !common.is_judged(caller) || !common.names.can_be_asked() || common.lists.searches >= SEARCHES_MAX {
+    if !common.is_judged(caller) || !common.names.can_be_asked() {
         return None;
     }
-    let mut standing = Standing { asked: Vec::new(), until: common.now + PATIENCE, listings: Vec::new() };
+    let mut standing =
+        Standing { asked: Vec::new(), until: common.now + PATIENCE, listings: Vec::new(), is_limited: false };
     for number in 0..common.lists.lists.len() {
         standing.ask(Inquiry::Whether(number), caller, common);
     }
@@ -154,7 +156,8 @@ pub(super) fn name_known(
     let (_, inquiry) = standing.asked.swap_remove(place);
     match known {
         Ok(answer) => standing.learn(inquiry, &answer, *caller, common),
-        Err(Unanswered::Busy | Unanswered::NoServer) => {}
+        Err(Unanswered::Busy) => standing.is_limited |= matches!(inquiry, Inquiry::Whether(_)),
+        Err(Unanswered::NoServer) => {}
         Err(_) => common.lists.did_not_answer(inquiry, common.now),
     }
     if standing.asked.is_empty() {
@@ -190,6 +193,17 @@ pub(super) fn forget(hands: &mut Hands<'_>) -> bool {
 }
 
 impl Hands<'_> {
+    /// Whether the client was not looked up for a limit of ours, and nothing excuses that. Then it
+    /// is looked up again with the next recipient.
+    pub(super) fn is_not_looked_up(&mut self) -> bool {
+        let is_limited =
+            Standing::of(self.client.as_deref()).is_some_and(|standing| standing.is_limited && !standing.is_trusted());
+        if is_limited {
+            *self.client = None;
+        }
+        is_limited
+    }
+
     /// Why no mail is taken from the client, if none is.
     pub(super) fn refusal(&self) -> Option<&str> {
         Standing::of(self.client.as_deref())?.refusal()
@@ -214,7 +228,7 @@ impl Standing {
             return;
         }
         let kind = if matches!(inquiry, Inquiry::Whether(_)) { RecordKind::Ipv4 } else { RecordKind::Text };
-        let number = common.names.ask(Inquirer::Session(caller.connection.0), Question { name, kind });
+        let number = common.names.ask_about(caller, Question { name, kind });
         self.asked.push((number, inquiry));
     }
 

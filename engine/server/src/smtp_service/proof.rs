@@ -34,7 +34,7 @@ use smtp::MessageRefusal;
 
 use crate::author::Author;
 use crate::common::{Common, SIGNATURES};
-use crate::names::{Inquirer, Known, QuestionNumber};
+use crate::names::{Known, QuestionNumber};
 use crate::session::Caller;
 
 /// How long names may take once the message is there.
@@ -249,7 +249,7 @@ impl Proof {
             }
             for question in wanted {
                 if self.asks == Asks::Yes {
-                    let number = common.names.ask(Inquirer::Session(caller.connection.0), question.clone());
+                    let number = common.names.ask_about(caller, question.clone());
                     self.asked.push((number, question));
                 } else {
                     self.knowledge.learn(question, Err(Unanswered::Silence));

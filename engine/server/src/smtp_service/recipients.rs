@@ -17,6 +17,9 @@ use super::{Hands, greylist, quota};
 /// Errors: he does not get it.
 pub(super) fn name(named: &smtp::Recipient<'_>, hands: &mut Hands<'_>) -> Result<(), RecipientRefusal> {
     let path = &named.path;
+    if !path.is_postmaster() && hands.is_not_looked_up() {
+        return Err(RecipientRefusal::Unchecked);
+    }
     if !path.is_postmaster() && hands.refusal().is_some() {
         return Err(RecipientRefusal::Unwanted);
     }

@@ -20,7 +20,7 @@ use message::SenderDomain;
 use spf::Verdict;
 
 use crate::common::Common;
-use crate::names::{Inquirer, Known, QuestionNumber};
+use crate::names::{Known, QuestionNumber};
 use crate::session::Caller;
 
 use super::proof::{LEAST_BYTES, Sender};
@@ -79,7 +79,7 @@ pub(super) fn is_known(greeting_name: &str, hands: &mut Hands<'_>) -> bool {
         Ok(verdict) => Finding::Found(verdict),
         Err(_) if !is_kept || known > KNOWN_BYTES_MAX => Finding::Limited,
         Err(Missing(question)) => {
-            let number = common.names.ask(Inquirer::Session(caller.connection.0), question.clone());
+            let number = common.names.ask_about(*caller, question.clone());
             check.asked = Some((number, question));
             let left = check.until.since(common.now);
             common.set_deadline(caller.connection, Some(left));

@@ -210,6 +210,7 @@ fn recipients_are_refused_one_by_one_for_their_reason() {
         ("RCPT TO:<toomany@mail.test>\r\n", "452 4.5.3 Too many recipients\r\n"),
         ("RCPT TO:<often@mail.test>\r\n", "450 4.7.1 Too many recipients from your address, try again later\r\n"),
         ("RCPT TO:<new@mail.test>\r\n", "450 4.7.1 Not known here yet, try again in some minutes\r\n"),
+        ("RCPT TO:<unchecked@mail.test>\r\n", "451 4.7.0 Too busy to check your address, try again later\r\n"),
         ("RCPT TO:<unwanted@mail.test>\r\n", "554 5.7.1 listed: ask there\r\n"),
         ("DATA\r\n", "554 5.5.1 No valid recipients\r\n"),
         ("RCPT TO:<1@mail.test>\r\n", "250 2.1.5 Recipient OK\r\n"),

@@ -181,6 +181,7 @@ impl Actions for World {
                 "small" => return Err(RecipientRefusal::NeverFits),
                 "often" => return Err(RecipientRefusal::TooOften),
                 "new" => return Err(RecipientRefusal::ComeAgain),
+                "unchecked" => return Err(RecipientRefusal::Unchecked),
                 "guessed" => return Err(RecipientRefusal::Guessing),
                 "unwanted" => return Err(RecipientRefusal::Unwanted),
                 "asleep" => return Err(RecipientRefusal::Unavailable),

@@ -40,6 +40,7 @@ mod leaving_trouble;
 mod letters;
 mod limited;
 mod logins;
+mod lookups;
 mod loops;
 mod marks;
 mod memory;

@@ -419,8 +419,9 @@ fn so_many_questions_of_senders_wait_and_nobody_waits_for_room() {
     let mut talks: Vec<Talk> = (0..99).map(|number| server.begin(&mut room, &format!("me@{number}.test"))).collect();
     talks.iter().for_each(|talk| room.send(talk, b"DATA\r\n"));
     room.pass(Micros::from_secs(1));
+    // A third of those that clients share: all come from one address.
     let checks = room.engines.in_use().checks;
-    assert_eq!(checks, 96);
+    assert_eq!(checks, 32);
     let taken = talks.iter_mut().filter_map(|talk| room.line_heard(talk)).filter(|line| line.starts_with("354 "));
     assert_eq!(taken.count(), talks.len() - checks);
     talks.iter().for_each(|talk| room.abort(talk));

@@ -1,0 +1,54 @@
+//! What strangers make the machine look up does not keep it from looking at the mail of others.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use machine::Micros;
+use smoltcp::wire::Ipv4Address;
+
+use super::names::{Mood, NameServer, STRANGER, TEXT, serving_as, text};
+use super::proofs::{INBOX, letters_of};
+use super::room::{Room, Talk};
+
+/// Hosts are greeted at once, so that all are looked at together.
+const AT_ONCE: &str = "[abuse]\ngreeting_delay = \"0s\"\n";
+
+/// The host moves there, and begins to send in so many names for which no server answers.
+fn ask_for_much(room: &mut Room, server: &mut NameServer, host: Ipv4Address, count: usize) -> Vec<Talk> {
+    room.hosts[STRANGER].move_to(host);
+    let path = |number: usize| format!("me@{}-{number}.slow.test", host.octets()[3]);
+    let talks: Vec<Talk> = (0..count).map(|number| server.begin(room, &path(number))).collect();
+    talks.iter().for_each(|talk| room.send(talk, b"DATA\r\n"));
+    room.pass(Micros::from_millis(100));
+    talks
+}
+
+/// What is answered to a message that says that it is by this author.
+fn message(room: &mut Room, server: &mut NameServer, author: &str) -> String {
+    let mut talk = server.begin(room, author);
+    assert!(server.smtp(room, &mut talk, "DATA").starts_with("354 "));
+    let reply = server.smtp(room, &mut talk, &format!("From: {author}\r\n\r\nLetter\r\n."));
+    room.close(&talk);
+    reply
+}
+
+#[test]
+fn a_network_holds_a_share_of_questions_and_others_are_looked_at() {
+    let (mut room, mut server) = serving_as(1540, Mood::Answers, AT_ONCE);
+    server.ignored = Some(".slow.test");
+    server.zone.push(("other.test", TEXT, text("v=spf1 ip4:198.51.100.7 -all")));
+    server.zone.push(("_dmarc.reject.test", TEXT, text("v=DMARC1; p=reject")));
+    ask_for_much(&mut room, &mut server, Ipv4Address::new(203, 0, 113, 7), 60);
+    assert_eq!(room.engines.in_use().questions, 32, "an address has a third");
+    ask_for_much(&mut room, &mut server, Ipv4Address::new(203, 0, 113, 8), 60);
+    assert_eq!(room.engines.in_use().questions, 48, "a network has half");
+    let unchecked = "451 4.7.0 Too busy to check the message, try again later";
+    assert_eq!(message(&mut room, &mut server, "ceo@reject.test"), unchecked, "and no more is let through for that");
+    room.hosts[STRANGER].move_to(Ipv4Address::new(198, 51, 100, 7));
+    assert!(message(&mut room, &mut server, "me@other.test").starts_with("250 "));
+    assert!(message(&mut room, &mut server, "ceo@reject.test").starts_with("550 5.7.26 "));
+    assert_eq!(room.engines.in_use().questions, 48, "all of them wait");
+    let all = letters_of(&room, "ada");
+    let [(mailbox, message)] = &all[..] else { panic!("{all:?}") };
+    let message = String::from_utf8_lossy(message);
+    assert!(*mailbox == INBOX && message.contains("spf=pass smtp.mailfrom=other.test;"), "{message}");
+}
