@@ -177,11 +177,14 @@ impl Courier {
             .map_or(info.internal_date, |until| until.max(info.internal_date))
     }
 
-    /// How long that is ago, by the dates, but no longer than the machine can have run since: the
-    /// clock may be wrong.
+    /// How long that is ago, by the dates, as far as the time allows that the machine has run with
+    /// the entry.
     fn age(&self, info: MessageInfo, hands: &Hands<'_>) -> Micros {
         let Common { queue, now, wall, .. } = &*hands.common;
-        Micros(wall.0.saturating_sub(self.released(info).0)).min(queue.standings.age_max(self.place, *now))
+        let released = self.released(info).0;
+        let dated = Micros(wall.0.saturating_sub(released));
+        let held = Micros(released.saturating_sub(info.internal_date.0));
+        queue.standings.age(self.place, dated, held, *now)
     }
 
     /// When the entry would be tried again.

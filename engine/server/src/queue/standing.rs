@@ -71,6 +71,11 @@ impl Standing {
             None => Micros(now.since(Instant::START).0 + LIFETIME.0 - DAY.0),
         }
     }
+
+    /// The age that the entry has at least: the time that the machine has run with it in this life.
+    fn age_min(&self, now: Instant) -> Micros {
+        now.since(self.arrived.unwrap_or(Instant::START))
+    }
 }
 
 /// All entries of a core.
@@ -99,9 +104,12 @@ impl Standings {
         }
     }
 
-    /// The age that an entry can have at most.
-    pub(super) fn age_max(&self, place: Place, now: Instant) -> Micros {
-        self.entries.get(&place).map_or(Micros::default(), |standing| standing.age_max(now))
+    /// The age of an entry that is so old by the dates, and was held for so long: the clock may be
+    /// wrong now, or may have been when the entry came.
+    pub(super) fn age(&self, place: Place, dated: Micros, held: Micros, now: Instant) -> Micros {
+        let Some(standing) = self.entries.get(&place) else { return Micros::default() };
+        let age_min = Micros(standing.age_min(now).0.saturating_sub(held.0));
+        dated.max(age_min).min(standing.age_max(now))
     }
 
     /// It stands so with an entry from now on, if there is one.

@@ -107,3 +107,16 @@ fn a_clock_that_jumps_back_keeps_no_message_in_the_queue() {
     world.pass(&mut room, 3600);
     assert_eq!(world.peer.taken.len(), 1, "it left");
 }
+
+#[test]
+fn a_message_that_is_dated_ahead_is_given_up_in_time() {
+    let (mut room, mut world) = serving(722, Mood::RefusesForNow);
+    room.machine.started = UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS);
+    world.submit(&mut room, &["bob@far.test"], LETTER_AWAY);
+    // The next life begins 25 days earlier.
+    let (mut room, mut world) = world.power_cut(room, 722);
+    world.pass(&mut room, 4 * DAY_SECONDS);
+    assert_eq!(failed(&mut world, &mut room), 0, "it is tried for days");
+    world.pass(&mut room, 2 * DAY_SECONDS);
+    assert_eq!(failed(&mut world, &mut room), 1, "and its sender hears that it was in vain");
+}
