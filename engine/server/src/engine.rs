@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use machine::{CoreId, Instant, Machine, Micros, Sector};
 use net::{ConnectionId, Event, Events, Output};
 use sometimes::buggify;
-use store::{CRASH_SECTOR, State, Wake};
+use store::{CRASH_SECTOR, State, Store, Wake};
 use tasks::{Budget, FrameId};
 
 use crate::certificates::Certificates;
@@ -173,6 +173,11 @@ impl Engine {
     /// Where the text of a panic may be written; `None` until the disk is known to be ours.
     pub fn crash_sector(&self) -> Option<Sector> {
         matches!(self.common.store.state(), State::Serving | State::ReadOnly(_)).then_some(CRASH_SECTOR)
+    }
+
+    /// The messages and mailboxes of this core's accounts, to look at.
+    pub fn store(&self) -> &Store {
+        &self.common.store.own.store
     }
 
     /// Does what there is to do now, and says when to come again.

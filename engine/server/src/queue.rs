@@ -421,6 +421,11 @@ impl Engine {
         self.common.queue.standings.count()
     }
 
+    /// Whether the queue shows this entry of an outbox.
+    pub fn is_in_queue(&self, account: AccountId, uid: Uid) -> bool {
+        self.common.queue.standings.of((account, uid)).is_some()
+    }
+
     /// The machine stops.
     pub(crate) fn stop_mail(&mut self) {
         let common = &mut self.common;

@@ -57,6 +57,11 @@ impl Engines {
         std::iter::once(&self.first).chain(&self.others).map(|core| core.engine.queue_entries()).sum()
     }
 
+    /// The engine of this core.
+    pub(crate) fn of(&self, core: u8) -> &Engine {
+        &self.core(core).engine
+    }
+
     /// The engine of the first core, which owns the disk.
     pub fn first(&self) -> &Engine {
         &self.first.engine

@@ -2,6 +2,8 @@
 //!
 //! It asks for one page at a time, as people do, and knows of a deed what the page says that follows. What that says is in the ledger from then on, whatever becomes of the machine.
 
+use std::collections::BTreeMap;
+
 use machine::Instant;
 use sometimes::sometimes;
 
@@ -69,6 +71,10 @@ pub(super) struct Correspondent {
     left: u64,
     /// Rows of the last list that it has still to read.
     unread: Vec<Row>,
+    /// Letters that it has read, and still searches for.
+    sought: Vec<LetterId>,
+    /// Unread messages of each mailbox, as its first list counts them.
+    pub(super) unseen: Option<BTreeMap<u32, u32>>,
     /// It has got all that it wanted.
     pub(super) is_done: bool,
 }
@@ -91,6 +97,8 @@ impl Correspondent {
             hesitates: None,
             left: 1 + dice.below(8),
             unread: Vec::new(),
+            sought: Vec::new(),
+            unseen: None,
             is_done: false,
         }
     }
@@ -253,6 +261,7 @@ impl Correspondent {
     fn listed(&mut self, mailbox: u32, view: &View, page: &Page, line: &mut Line, around: &mut Around<'_>) {
         assert_eq!(page.status, 200, "a mailbox is there: {}", page.head);
         self.mailbox = mailbox;
+        self.unseen.get_or_insert_with(|| page.unseen());
         self.holds_rows(page, view, Extent::Mailbox(mailbox), around);
         if self.appetite == Appetite::All {
             self.unread = self.rows.clone();
@@ -263,7 +272,10 @@ impl Correspondent {
     fn found(&mut self, letter: LetterId, view: &View, page: &Page, line: &mut Line, around: &mut Around<'_>) {
         assert_eq!(page.status, 200, "a search finds or does not: {}", page.head);
         self.holds_rows(page, view, Extent::Letter(letter), around);
-        self.list(INBOX, line, around);
+        match self.appetite {
+            Appetite::All => self.reads_on(line, around),
+            Appetite::Some => self.list(INBOX, line, around),
+        }
     }
 
     fn holds_rows(&mut self, page: &Page, view: &View, extent: Extent, around: &mut Around<'_>) {
@@ -295,6 +307,7 @@ impl Correspondent {
             let letter = around.ledger.is_whole(&page.body);
             assert!(row.letter.is_none_or(|of_row| of_row == letter), "a row leads to another message: {row:?}");
             around.story.counts.read += 1;
+            self.sought.push(letter);
         }
         self.goes_on(line, around);
     }
@@ -329,8 +342,11 @@ impl Correspondent {
         self.does_something(line, around);
     }
 
-    /// Looks at every mailbox and every message.
+    /// Looks at every mailbox and every message, and searches for each.
     fn reads_on(&mut self, line: &mut Line, around: &mut Around<'_>) {
+        if let Some(letter) = self.sought.pop() {
+            return self.searches(letter, line, around);
+        }
         if let Some(row) = self.unread.pop() {
             return self.reads(row, line, around);
         }
@@ -338,6 +354,11 @@ impl Correspondent {
             return self.list(self.mailbox + 1, line, around);
         }
         self.is_done = true;
+    }
+
+    pub(super) fn searches(&mut self, letter: LetterId, line: &mut Line, around: &Around<'_>) {
+        let view = around.ledger.view(self.account);
+        self.get(&format!("/mail/search?q=subject%3A{}", letter.0), Waiting::Found(letter, view), line);
     }
 
     /// Reads a message: as a page, if that is not a draft's, and as it came.

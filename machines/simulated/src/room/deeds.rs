@@ -63,8 +63,7 @@ impl Correspondent {
             1 if !self.rows.is_empty()
                 && let Some(letter) = self.row(around.dice).letter =>
             {
-                let view = around.ledger.view(self.account);
-                self.get(&format!("/mail/search?q=subject%3A{}", letter.0), Waiting::Found(letter, view), line);
+                self.searches(letter, line, around);
             }
             2 => {
                 let names = around.ledger.name.all().to_vec();

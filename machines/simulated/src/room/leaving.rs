@@ -68,6 +68,7 @@ impl Ledger {
 
     /// Its writer was told that it is a draft again, or that it is too late.
     pub(super) fn back_told(&mut self, id: LetterId, asked: &Asked<bool>, is_back: bool) {
+        self.touched.push(id);
         let letter = &mut self.letters[id.0];
         if !is_back {
             return letter.departure.leaves.not_done(asked);

@@ -97,6 +97,8 @@ pub(super) struct Ledger {
     pub(super) station: usize,
     /// Entries of outboxes when they were looked at last.
     pub(super) entries: usize,
+    /// Letters of which somebody has heard something since the machine's indexes were looked at.
+    pub(super) touched: Vec<LetterId>,
 }
 
 /// What the header of a letter may hold before it is sent.
@@ -115,6 +117,7 @@ impl Default for Ledger {
             posted: Vec::new(),
             station: 0,
             entries: 0,
+            touched: Vec::new(),
         }
     }
 }
@@ -201,6 +204,7 @@ impl Ledger {
 
     /// Its writer was told that it is on its way, or will be, and has a copy of it.
     pub(super) fn promised(&mut self, id: LetterId) {
+        self.touched.push(id);
         let letter = &mut self.letters[id.0];
         assert!(letter.copies[OWN].fate != Fate::Absent, "letter {} is on its way, and a power cut has taken it", id.0);
         letter.copies[OWN].is_seen();
@@ -208,6 +212,7 @@ impl Ledger {
 
     /// Acknowledged. A reader may have deleted it before its sender heard so.
     pub(super) fn delivered(&mut self, id: LetterId) {
+        self.touched.push(id);
         let letter = &mut self.letters[id.0];
         for copy in &letter.recipients {
             let copy = &mut letter.copies[*copy];
@@ -218,6 +223,7 @@ impl Ledger {
 
     /// Refused by a machine whose disk works: it is not there, and will not be.
     pub(super) fn refused(&mut self, id: LetterId) {
+        self.touched.push(id);
         let copies = &self.letters[id.0].copies;
         let is_seen = copies.iter().any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered));
         assert!(!is_seen, "letter {} was refused, and somebody has seen it", id.0);
@@ -234,6 +240,7 @@ impl Ledger {
 
     /// Its deletion was acknowledged.
     pub(super) fn deleted(&mut self, id: LetterId, copy: usize) {
+        self.touched.push(id);
         self.moments += 1;
         let (number, copy) = (copy, &mut self.letters[id.0].copies[copy]);
         assert!(

@@ -136,6 +136,7 @@ impl Ledger {
 
     /// It was told to have gone there; or that nothing was moved.
     pub(super) fn moved(&mut self, id: LetterId, copy: usize, asked: &Asked<u32>, is_moved: bool) {
+        self.touched.push(id);
         let copy = self.touch(id, copy);
         if is_moved {
             copy.place.done(asked);

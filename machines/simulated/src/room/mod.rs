@@ -23,6 +23,7 @@ mod forgery;
 mod leaving;
 mod ledger;
 mod line;
+mod listing;
 mod lists;
 mod make;
 mod narrow;
@@ -55,6 +56,7 @@ use client::{Progress, Talk, Visitor};
 use correspondent::Correspondent;
 pub use fault::{FAULTS, Fault, Faults};
 use ledger::{ACCOUNTS, BY_POP3, Ledger};
+use listing::Listing;
 use narrow::Narrow;
 use peer::Peer;
 use reader::{Appetite, Reader};
@@ -126,6 +128,7 @@ struct Room {
     peer: Peer,
     visitors: Vec<Visitor>,
     ledgers: Vec<Ledger>,
+    listings: Vec<Listing>,
     wire: Wire,
     ends: Vec<(End, Ethernet)>,
     /// Deeds to come, the next one last.
@@ -175,6 +178,7 @@ impl Room {
         deeds.sort_by_key(|planned| std::cmp::Reverse(planned.at));
         Room {
             ledgers: (0..stations.len()).map(Ledger::of).collect(),
+            listings: stations.iter().map(|_| Listing::default()).collect(),
             stations,
             hosts,
             peer,
@@ -215,6 +219,15 @@ impl Room {
         }
         let chosen = due[self.dice.below(due.len() as u64) as usize];
         self.act(chosen);
+        self.check_listings(chosen);
+    }
+
+    /// What was accepted is listed.
+    fn check_listings(&mut self, actor: Actor) {
+        for (number, listing) in self.listings.iter_mut().enumerate() {
+            let core = if let Actor::Turn(station, core) = actor { (station == number).then_some(core) } else { None };
+            listing.check(&self.stations[number], &mut self.ledgers[number], core);
+        }
     }
 
     fn for_each_actor(&self, mut each: impl FnMut(Actor, Instant)) {

@@ -1,5 +1,7 @@
 //! A page of the webmail, as far as a client looks at it.
 
+use std::collections::BTreeMap;
+
 use super::ledger::Ledger;
 use super::line::field;
 use super::lists::Row;
@@ -59,6 +61,16 @@ impl Page {
     /// What takes that back, as its form says it.
     pub(super) fn undo(&self) -> Option<String> {
         self.value_of("what")
+    }
+
+    /// How many unread messages its menu counts in each mailbox.
+    pub(super) fn unseen(&self) -> BTreeMap<u32, u32> {
+        let count = |entry: &str| {
+            let mailbox = entry.split('"').next()?.parse().ok()?;
+            let count = between(entry.split("</a>").next()?, "<span class=\"count\">", "<");
+            Some((mailbox, count.map_or(0, |count| count.parse().expect("a count is a number"))))
+        };
+        self.text().split("<li><a href=\"/mail/box/").skip(1).filter_map(count).collect()
     }
 
     /// What its list shows.

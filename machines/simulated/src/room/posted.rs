@@ -8,7 +8,7 @@
 
 use sometimes::sometimes;
 
-use super::ledger::Ledger;
+use super::ledger::{ACCOUNTS, Ledger};
 use crate::Dice;
 
 /// Numbers of these messages begin here: no letter has as high a number.
@@ -24,6 +24,8 @@ pub(super) struct PostedId(usize);
 
 /// What is known of such a message.
 pub(super) struct Posted {
+    /// The account that sends it.
+    sender: usize,
     content: Vec<u8>,
     answer: Answer,
     /// How often the other server has taken it.
@@ -42,8 +44,9 @@ enum Answer {
 
 impl Ledger {
     /// A new message of this sender. Every line of it names it.
-    pub(super) fn write_posted(&mut self, sender: &str, dice: &mut Dice) -> (PostedId, Vec<u8>) {
+    pub(super) fn write_posted(&mut self, account: usize, dice: &mut Dice) -> (PostedId, Vec<u8>) {
         let number = NUMBERS_FROM + self.posted.len();
+        let sender = ACCOUNTS[account];
         let head = format!(
             "From: <{sender}>\r\nSubject: Elsewhere\r\nDate: Fri, 13 Feb 2009 23:31:30 +0000\r\n\
              Message-ID: <{number}.posted@elsewhere.test>\r\n\r\n"
@@ -59,7 +62,8 @@ impl Ledger {
             content.extend_from_slice(format!("<{number}> {:x}\r\n", dice.roll()).as_bytes());
         }
         let id = PostedId(self.posted.len());
-        self.posted.push(Posted { content: content.clone(), answer: Answer::Nothing, taken: 0, is_harmed: false });
+        let answer = Answer::Nothing;
+        self.posted.push(Posted { sender: account, content: content.clone(), answer, taken: 0, is_harmed: false });
         (id, content)
     }
 
@@ -81,7 +85,7 @@ impl Ledger {
 
     /// A sector goes bad in which a message of this number lies.
     pub(super) fn harm_posted(&mut self, number: usize) {
-        if let Some(posted) = number.checked_sub(NUMBERS_FROM).and_then(|place| self.posted.get_mut(place)) {
+        if let Some(posted) = place_of(number).and_then(|place| self.posted.get_mut(place)) {
             posted.is_harmed = true;
         }
     }
@@ -103,11 +107,21 @@ impl Ledger {
         }
     }
 
+    /// The account that sends a message.
+    pub(super) fn posted_sender(&self, number: usize) -> usize {
+        self.posted[number].sender
+    }
+
     /// The accepted messages that the other server has not got, but for those on bad sectors.
     pub(super) fn posted_waiting(&self) -> Vec<usize> {
         let waits = |posted: &Posted| posted.answer == Answer::Accepted && posted.taken == 0 && !posted.is_harmed;
         (0..self.posted.len()).filter(|number| waits(&self.posted[*number])).collect()
     }
+}
+
+/// The place of a message with this number, if it is one of these.
+pub(super) fn place_of(number: usize) -> Option<usize> {
+    number.checked_sub(NUMBERS_FROM)
 }
 
 /// Which message this is, whatever stands above it.

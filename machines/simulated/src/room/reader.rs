@@ -60,6 +60,11 @@ impl Reader {
         }
     }
 
+    /// How many messages it was shown.
+    pub(super) fn messages_shown(&self) -> usize {
+        self.messages.len()
+    }
+
     fn ask(&mut self, line: &mut Line, command: &str, asked: Asked) {
         line.say(format!("{command}\r\n").as_bytes());
         self.asked.push_back(asked);

@@ -1,5 +1,7 @@
 //! The end of a room: the faults are over, and all comes to rest.
 
+use std::collections::BTreeMap;
+
 use machine::{Instant, Micros};
 use server::{Ending, InUse};
 
@@ -7,7 +9,7 @@ use super::approach::Approach;
 use super::browser::Browser;
 use super::client::{Talk, Visitor};
 use super::correspondent::Correspondent;
-use super::ledger::{AT_WEBMAIL, BY_POP3};
+use super::ledger::{AT_WEBMAIL, BY_POP3, INBOX, OUTBOX};
 use super::reader::{Appetite, Reader};
 use super::sender::Sender;
 use super::station::Found;
@@ -146,6 +148,7 @@ impl Room {
     /// What was held has left, and what was accepted for the other server, but for what no sound
     /// sector holds, and what finds no space. What waits is what the queue shows.
     fn look_who_has_left(&mut self, station: usize) {
+        assert!(self.listings[station].is_live(), "a machine serves, and not all of its cores do");
         let ledger = &mut self.ledgers[station];
         let space = audit::audit(&self.stations[station].machine.disk, ledger, 0);
         let is_full = space.free_bytes <= space.reserve_bytes;
@@ -164,6 +167,8 @@ impl Room {
                 let Talk::Reader(reader) = self.serve(station, approach, talk) else { continue };
                 assert!(reader.has_quit, "{account} was not served: {approach:?}");
                 self.ledgers[station].audit(account, &reader.read);
+                let counted = self.listings[station].mailbox(account, INBOX).map_or(0, |inbox| inbox.messages as usize);
+                assert_eq!(reader.messages_shown(), counted, "POP3 lists what the inbox of {account} counts");
             }
         }
         self.look_at_webmail(station);
@@ -178,12 +183,17 @@ impl Room {
         }
     }
 
-    /// A client looks at every list and every message at the webmail. What is there is known before: nobody else does anything.
+    /// A client looks at every list and every message at the webmail, and searches for each. What is
+    /// there is known before: nothing else happens.
     fn look_at_webmail(&mut self, station: usize) {
         let approach = Approach::one_of(&Approach::CORRESPONDENTS, &mut self.dice);
         let correspondent = Correspondent::new(AT_WEBMAIL, approach, Appetite::All, &mut Dice::new(1));
+        let listing = &self.listings[station];
+        let unseen = |mailbox| listing.mailbox(AT_WEBMAIL, mailbox).map_or(0, |mailbox| mailbox.unseen);
+        let unseen: BTreeMap<u32, u32> = (INBOX..OUTBOX).map(|mailbox| (mailbox, unseen(mailbox))).collect();
         let talk = self.serve(station, approach, Talk::Correspondent(Box::new(correspondent)));
         let Talk::Correspondent(correspondent) = talk else { return };
+        assert_eq!(correspondent.unseen, Some(unseen), "the webmail counts what is unread");
         assert!(correspondent.is_done, "the last client of the webmail was not served: {approach:?}");
     }
 

@@ -40,7 +40,7 @@ const LOGINS: [&str; ACCOUNTS.len()] = [
 
 /// Who sends, and by what.
 struct Origin {
-    address: &'static str,
+    user: Option<usize>,
     protocol: &'static str,
 }
 
@@ -69,12 +69,11 @@ impl Sender {
             (Some(_), Way::Clear) => "ESMTPA",
             (Some(_), _) => "ESMTPSA",
         };
-        let origin = Origin { address: user.map_or("sender@elsewhere.test", |user| ACCOUNTS[user]), protocol };
+        let origin = Origin { user, protocol };
         for _ in 0..=dice.below(4) {
-            if user.is_some_and(|user| user < BY_POP3) && dice.one_in(3) {
-                write_posted(&mut script, &origin, ledger, dice);
-            } else {
-                write_letter(&mut script, &origin, ledger, dice);
+            match user.filter(|user| *user < BY_POP3) {
+                Some(user) if dice.one_in(3) => write_posted(&mut script, &origin, user, ledger, dice),
+                _ => write_letter(&mut script, &origin, ledger, dice),
             }
         }
         if !dice.one_in(4) {
@@ -143,8 +142,14 @@ fn write_letter(script: &mut VecDeque<(Vec<u8>, Said)>, origin: &Origin, ledger:
 }
 
 /// Only a failure is told, and there is none: reports would be letters that nobody knows.
-fn write_posted(script: &mut VecDeque<(Vec<u8>, Said)>, origin: &Origin, ledger: &mut Ledger, dice: &mut Dice) {
-    let (posted, content) = ledger.write_posted(origin.address, dice);
+fn write_posted(
+    script: &mut VecDeque<(Vec<u8>, Said)>,
+    origin: &Origin,
+    user: usize,
+    ledger: &mut Ledger,
+    dice: &mut Dice,
+) {
+    let (posted, content) = ledger.write_posted(user, dice);
     let recipient = format!("<{}> NOTIFY=FAILURE", address_at(ledger.station));
     script_message(script, origin, &[recipient], (&content, Said::Posted(posted)), dice);
 }
@@ -156,7 +161,8 @@ fn script_message(
     (body, said): (&[u8], Said),
     dice: &mut Dice,
 ) {
-    script.push_back((format!("MAIL FROM:<{}>\r\n", origin.address).into_bytes(), Said::Other));
+    let address = origin.user.map_or("sender@elsewhere.test", |user| ACCOUNTS[user]);
+    script.push_back((format!("MAIL FROM:<{address}>\r\n").into_bytes(), Said::Other));
     for recipient in recipients {
         script.push_back((format!("RCPT TO:{recipient}\r\n").into_bytes(), Said::Other));
     }

@@ -1,0 +1,259 @@
+//! Accepted means listed: what a machine has answered `250` is in its indexes, after every event.
+//!
+//! The stores of a machine that serves are looked at where they are, without a client. An index
+//! knows a message by its GUID; which message of the room that is, is read from the disk beneath.
+//! A mailbox is read again when its state has changed, and then all messages of its account are
+//! checked. A message of which a client has heard something new is checked at once.
+//!
+//! Invariants, of messages on no bad sector:
+//! - A message that a client knows to be there is in a mailbox of its account that it may be in.
+//! - A message that was refused, was never sent whole, or was deleted is in none.
+//! - A message for another server that was accepted is there, or the queue shows it.
+//! - A mailbox counts what it lists, an account the sum of that, and a conversation has each
+//!   message that names it.
+
+use std::collections::BTreeMap;
+
+use store::{AccountId, Flags, MailboxInfo, MessageInfo, OUTBOX, Store, Uid};
+
+use super::ledger::{ACCOUNTS, AT_WEBMAIL, Fate, Ledger, LetterId, OWN};
+use super::station::Station;
+use crate::{Engines, MemoryDisk};
+
+/// Sectors of a page, in which the store writes, and bytes of one.
+const PAGE: u64 = 8;
+const PAGE_BYTES: usize = 4096;
+/// Where the octets of a chunk begin: `docs/format.md`, section 5.
+const OCTETS_FROM: usize = 512;
+
+/// Turns in which a core finds the entries of earlier lives in its outboxes.
+const TURNS_TO_FIND_ENTRIES: u32 = 4;
+
+/// A message of the room.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Named {
+    /// For accounts here.
+    Letter(usize),
+    /// For another server.
+    Posted(usize),
+}
+
+/// What the indexes of a machine say.
+#[derive(Default)]
+pub(super) struct Listing {
+    /// The machine's life that this is of.
+    life: Option<u64>,
+    accounts: [Account; ACCOUNTS.len()],
+}
+
+#[derive(Default)]
+struct Account {
+    /// The core that owns it.
+    owner: Option<(u8, AccountId)>,
+    /// Turns of that core in this life, since it serves.
+    turns: u32,
+    mailboxes: BTreeMap<u32, Mailbox>,
+    /// Which messages these are, by the store's number. Where the disk has chunks of several
+    /// lives under one number it is any of them.
+    names: BTreeMap<u64, Vec<Named>>,
+    /// Where each message lies.
+    places: BTreeMap<Named, Vec<(u32, Uid)>>,
+}
+
+struct Mailbox {
+    info: MailboxInfo,
+    messages: Vec<MessageInfo>,
+}
+
+impl Listing {
+    /// Something has happened at a machine, on this core or elsewhere: what clients were told is
+    /// still so.
+    pub(super) fn check(&mut self, station: &Station, ledger: &mut Ledger, core: Option<u8>) {
+        let touched = std::mem::take(&mut ledger.touched);
+        if !station.is_on() || station.ended().is_some() {
+            self.life = None;
+            return;
+        }
+        let is_new = self.life != Some(station.life);
+        if is_new && !(station.is_serving() && self.begin(station)) {
+            return;
+        }
+        for account in 0..ACCOUNTS.len() {
+            let owner = self.accounts[account].owner;
+            let has_turned = is_new || owner.is_some_and(|(owner, _)| core == Some(owner));
+            self.accounts[account].turns += u32::from(has_turned);
+            if has_turned && self.accounts[account].look(&station.engines, &station.machine.disk) {
+                (0..ledger.letters.len()).for_each(|letter| self.is_listed(LetterId(letter), account, ledger));
+            }
+        }
+        for letter in touched {
+            (0..ACCOUNTS.len()).for_each(|account| self.is_listed(letter, account, ledger));
+        }
+        for posted in ledger.posted_waiting() {
+            self.is_queued(posted, ledger, &station.engines);
+        }
+    }
+
+    /// Begins to look at a machine that serves, once each core has its share of the store. Returns
+    /// whether it has.
+    fn begin(&mut self, station: &Station) -> bool {
+        let mut listing = Listing { life: Some(station.life), ..Listing::default() };
+        for (name, account) in ACCOUNTS.iter().zip(&mut listing.accounts) {
+            let found = |core| {
+                let mut accounts = station.engines.of(core).store().accounts();
+                accounts.find(|account| account.address() == *name).map(|account| (core, account.id()))
+            };
+            let mut owners = station.cores().filter_map(found);
+            account.owner = owners.next();
+            assert!(owners.next().is_none(), "one core has the mail of {name}");
+        }
+        let has_all = listing.accounts.iter().all(|account| account.owner.is_some());
+        if has_all {
+            *self = listing;
+        }
+        has_all
+    }
+
+    /// Whether the machine is looked at, as each is that serves.
+    pub(super) fn is_live(&self) -> bool {
+        self.life.is_some()
+    }
+
+    /// What an account has in a mailbox.
+    pub(super) fn mailbox(&self, account: usize, mailbox: u32) -> Option<&MailboxInfo> {
+        self.accounts[account].mailboxes.get(&mailbox).map(|mailbox| &mailbox.info)
+    }
+
+    /// A letter is where it has to be in this account, and nowhere else.
+    fn is_listed(&self, id: LetterId, account: usize, ledger: &Ledger) {
+        let letter = &ledger.letters[id.0];
+        let places = self.accounts[account].places.get(&Named::Letter(id.0)).map_or(&[][..], |places| &places[..]);
+        let copies = [account, OWN].into_iter().take(if account == AT_WEBMAIL { 2 } else { 1 });
+        for copy in copies.filter(|_| !letter.is_harmed) {
+            let mut own = places.iter().filter(|(mailbox, _)| ledger.copy_in(id, account, *mailbox) == copy);
+            let known = &letter.copies[copy];
+            match known.fate {
+                Fate::Present => {
+                    let is_there = own.any(|(mailbox, _)| known.place.may_be(mailbox));
+                    assert!(is_there, "letter {} was accepted for {account}, and is listed in {places:?}", id.0);
+                }
+                Fate::Absent | Fate::Deleted(_) => {
+                    assert!(own.next().is_none(), "letter {} is {:?}, and is listed in {places:?}", id.0, known.fate);
+                }
+                Fate::PerhapsDelivered | Fate::PerhapsDeleted => {}
+            }
+        }
+    }
+
+    /// A message for another server is in an outbox, and the queue shows it.
+    fn is_queued(&self, number: usize, ledger: &Ledger, engines: &Engines) {
+        let sender = ledger.posted_sender(number);
+        let account = &self.accounts[sender];
+        let entries = account.places.get(&Named::Posted(number)).map_or(&[][..], |places| &places[..]);
+        let is_shown = |(mailbox, uid): &(u32, Uid)| {
+            let owner = account.owner.filter(|_| *mailbox == OUTBOX.0);
+            owner.is_some_and(|(core, account)| engines.of(core).is_in_queue(account, *uid))
+        };
+        let is_queued = entries.iter().any(is_shown) || !entries.is_empty() && account.turns < TURNS_TO_FIND_ENTRIES;
+        assert!(is_queued, "message {number} was accepted for another server, and is in no queue: {entries:?}");
+    }
+}
+
+impl Account {
+    /// Reads what has changed. Returns whether anything has.
+    fn look(&mut self, engines: &Engines, disk: &MemoryDisk) -> bool {
+        let Some((core, id)) = self.owner else { return false };
+        let store = engines.of(core).store();
+        let Some(known) = store.account(id) else { return false };
+        let mut has_changed = false;
+        let mut octets = 0;
+        for (number, _) in known.mailboxes() {
+            let Some(info) = store.mailbox(id, number) else { continue };
+            octets += if number == OUTBOX { 0 } else { info.octets };
+            if self.mailboxes.get(&number.0).is_none_or(|mailbox| mailbox.info != info) {
+                let messages = store.messages(id, number).collect();
+                let mailbox = Mailbox { info, messages };
+                mailbox.counts_right(store, id, number.0);
+                self.mailboxes.insert(number.0, mailbox);
+                has_changed = true;
+            }
+        }
+        if has_changed {
+            assert_eq!(known.taken(), octets, "an account counts the octets of its mailboxes");
+            self.name(id, disk);
+        }
+        has_changed
+    }
+
+    /// Finds out which messages these are.
+    fn name(&mut self, id: AccountId, disk: &MemoryDisk) {
+        let listed = self.mailboxes.values().flat_map(|mailbox| &mailbox.messages);
+        let mut unknown: Vec<u64> = listed.map(number_of).filter(|number| !self.names.contains_key(number)).collect();
+        unknown.sort_unstable();
+        if !unknown.is_empty() {
+            read_names(disk, id, &unknown, &mut self.names);
+        }
+        self.places.clear();
+        for (mailbox, listed) in &self.mailboxes {
+            for message in &listed.messages {
+                for name in self.names.get(&number_of(message)).into_iter().flatten() {
+                    self.places.entry(*name).or_default().push((*mailbox, message.uid));
+                }
+            }
+        }
+    }
+}
+
+impl Mailbox {
+    fn counts_right(&self, store: &Store, account: AccountId, number: u32) {
+        let Mailbox { info, messages } = self;
+        let unseen = messages.iter().filter(|message| !message.flags.contains(Flags::SEEN)).count();
+        let octets: u64 = messages.iter().map(|message| u64::from(message.octets)).sum();
+        let counted = (info.messages as usize, info.unseen as usize, info.octets);
+        assert_eq!(counted, (messages.len(), unseen, octets), "a mailbox counts what it lists");
+        assert!(messages.is_sorted_by(|one, next| one.uid < next.uid), "UIDs grow");
+        assert!(messages.last().is_none_or(|last| last.uid < info.uid_next), "the next message gets a larger UID");
+        for message in messages {
+            let mut all = store.conversation(account, message.conversation);
+            let is_in = all.any(|(mailbox, uid)| mailbox.0 == number && uid == message.uid);
+            assert!(is_in, "a conversation has each message that names it");
+        }
+    }
+}
+
+/// The store's number of a message: the second half of its GUID.
+fn number_of(message: &MessageInfo) -> u64 {
+    message.guid.0 as u64
+}
+
+/// Reads from the first chunks of these messages which they are.
+fn read_names(disk: &MemoryDisk, account: AccountId, numbers: &[u64], names: &mut BTreeMap<u64, Vec<Named>>) {
+    for page in 0..disk.sectors() / PAGE {
+        let head = disk.held(page * PAGE);
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
+        let is_first = head.get(16..20) == Some(b"BODY") && head[48..52] == [0; 4];
+        if !is_first || word(32) != account.to_bits() || numbers.binary_search(&word(40)).is_err() {
+            continue;
+        }
+        let sectors = page * PAGE..(page + u64::from(head[21])) * PAGE;
+        let mut bytes = Vec::with_capacity(PAGE_BYTES * usize::from(head[21]));
+        sectors.for_each(|sector| bytes.extend_from_slice(disk.held(sector).as_slice()));
+        let length = u32::from_le_bytes(std::array::from_fn(|byte| head[52 + byte])) as usize;
+        let octets = &bytes[OCTETS_FROM..(OCTETS_FROM + length).min(bytes.len())];
+        let known = names.entry(word(40)).or_default();
+        known.extend(named_in(octets).filter(|name| !known.contains(name)));
+    }
+}
+
+/// Which message begins so.
+fn named_in(octets: &[u8]) -> Option<Named> {
+    let number_behind = |before: &[u8], after: &[u8]| {
+        let at = octets.windows(before.len()).position(|window| window == before)? + before.len();
+        let digits = octets[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let number = std::str::from_utf8(&octets[at..at + digits]).ok()?.parse::<usize>().ok()?;
+        octets[at + digits..].starts_with(after).then_some(number)
+    };
+    let posted = number_behind(b"\r\nMessage-ID: <", b".posted@").and_then(super::posted::place_of);
+    let letter = || number_behind(b"\r\nSubject: ", b"\r\n").map(Named::Letter);
+    posted.map(Named::Posted).or_else(letter)
+}
