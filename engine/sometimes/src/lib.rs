@@ -112,6 +112,8 @@ names! {
     EntryHeadInParts,
     /// A room's own: another server has taken a message.
     TakenElsewhere,
+    /// A room's own: a report on a message that was not delivered is stored.
+    ReportStored,
     /// A room's own: a message for another server lies in an outbox when that is looked at.
     WaitsInOutbox,
 }

@@ -279,7 +279,7 @@ impl Correspondent {
     }
 
     fn holds_rows(&mut self, page: &Page, view: &View, extent: Extent, around: &mut Around<'_>) {
-        self.rows = page.rows(around.ledger);
+        self.rows = page.rows(self.account, around.ledger);
         self.view = Some(view.clone());
         let most = if matches!(extent, Extent::Letter(_)) { FOUND_MAX } else { ROWS_MAX };
         let is_excused = around.disk_has_failed || around.ledger.harmed() > 0;
@@ -307,7 +307,7 @@ impl Correspondent {
             let letter = around.ledger.is_whole(&page.body);
             assert!(row.letter.is_none_or(|of_row| of_row == letter), "a row leads to another message: {row:?}");
             around.story.counts.read += 1;
-            self.sought.push(letter);
+            self.sought.extend(Some(letter).filter(|letter| !around.ledger.is_report(*letter)));
         }
         self.goes_on(line, around);
     }

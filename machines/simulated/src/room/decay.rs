@@ -19,6 +19,9 @@ const PAGE: u64 = 8;
 /// The longest chunk of a body, in pages.
 const CHUNK_PAGES_MAX: u64 = 8;
 
+/// Where the octets of a chunk begin: `docs/format.md`, section 5.
+pub(super) const OCTETS_FROM: usize = 512;
+
 /// How often a place is looked for, for each sector that is to go bad.
 const LOOKS: u64 = 20;
 
@@ -77,7 +80,11 @@ fn harmed(disk: &MemoryDisk, sector: u64) -> Option<Vec<usize>> {
         return (matches!(page, 0 | 8) && first.get(40..2144) == other.get(40..2144)).then(Vec::new);
     }
     let chunk = chunk_around(disk, page)?;
-    let letters = letters_in(&page_bytes(disk, chunk));
+    let mut bytes = page_bytes(disk, chunk);
+    // What follows the octets is of whatever lay there before.
+    let length = u32::from_le_bytes(bytes[52..56].try_into().ok()?) as usize;
+    bytes.truncate(OCTETS_FROM + length);
+    let letters = letters_in(&bytes);
     (!letters.is_empty()).then_some(letters)
 }
 

@@ -61,7 +61,8 @@ impl Correspondent {
                 self.reads(row, line, around);
             }
             1 if !self.rows.is_empty()
-                && let Some(letter) = self.row(around.dice).letter =>
+                && let Some(letter) =
+                    self.row(around.dice).letter.filter(|letter| !around.ledger.is_report(*letter)) =>
             {
                 self.searches(letter, line, around);
             }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::doubt::Doubt;
 use super::leaving::{Course, Departure};
 use super::posted::Posted;
+use super::reported::ReportOf;
 use crate::Dice;
 
 /// Those who get letters. The last one reads and writes at the webmail, the others by POP3 and SMTP.
@@ -69,6 +70,8 @@ pub(super) struct Letter {
     /// A sector of it went bad: it may be unreadable, and it may be gone.
     pub(super) is_harmed: bool,
     pub(super) departure: Departure,
+    /// What it is a report of, if it is one. It may come at any time.
+    pub(super) report: Option<ReportOf>,
 }
 
 /// A message that somebody has found.
@@ -99,6 +102,8 @@ pub(super) struct Ledger {
     pub(super) entries: usize,
     /// Letters of which somebody has heard something since the machine's indexes were looked at.
     pub(super) touched: Vec<LetterId>,
+    /// Reports by account, mailbox and UID.
+    pub(super) reports: BTreeMap<(usize, u32, u32), LetterId>,
 }
 
 /// What the header of a letter may hold before it is sent.
@@ -118,6 +123,7 @@ impl Default for Ledger {
             station: 0,
             entries: 0,
             touched: Vec::new(),
+            reports: BTreeMap::new(),
         }
     }
 }
@@ -281,6 +287,9 @@ impl Ledger {
 
     /// Which letter this is. It must be as it was sent, and say how that was.
     pub(super) fn is_whole(&self, message: &[u8]) -> LetterId {
+        if let Some(of) = ReportOf::read(message) {
+            return self.report(of);
+        }
         let (trace, body) = parts(message);
         let subject = body.split(|byte| *byte == b'\r').next().unwrap_or_default();
         let number = String::from_utf8_lossy(subject).strip_prefix("Subject: ").and_then(|id| id.parse().ok());
@@ -308,9 +317,9 @@ impl Ledger {
         let is_entry = |found: &mut Found| found.mailbox == OUTBOX;
         let entries: Vec<Found> = found.iter_mut().flat_map(|found| found.extract_if(.., is_entry)).collect();
         self.entries = entries.len();
-        self.audit_outboxes(entries.iter().map(|entry| &entry.message[..]));
         self.courses(&found[AT_WEBMAIL]);
         found.iter().enumerate().for_each(|(account, found)| self.audit(account, found));
+        self.audit_outboxes(entries.iter().map(|entry| &entry.message[..]));
         self.name.settle();
         self.letters.iter().enumerate().for_each(|(number, letter)| letter.has_come_as_it_should(number));
     }
@@ -332,6 +341,7 @@ impl Ledger {
         self.moments += 1;
         let now = Moment(self.moments);
         for (number, letter) in self.letters.iter_mut().enumerate() {
+            let may_still_come = letter.may_still_come();
             for copy in [account, OWN].into_iter().take(if account == AT_WEBMAIL { 2 } else { 1 }) {
                 let is_there = once.binary_search(&(LetterId(number), copy)).is_ok();
                 let (copy, name) = (&mut letter.copies[copy], copy);
@@ -339,9 +349,7 @@ impl Ledger {
                     _ if is_there => Fate::Present,
                     // Its loss may be taken back as long as it is not durable itself.
                     Fate::Present | Fate::PerhapsDeleted if letter.is_harmed => Fate::PerhapsDeleted,
-                    Fate::PerhapsDelivered if letter.is_harmed || letter.departure.is_under_way() => {
-                        Fate::PerhapsDelivered
-                    }
+                    Fate::PerhapsDelivered if may_still_come => Fate::PerhapsDelivered,
                     Fate::Present => panic!("letter {number} was there, and is gone from {name}"),
                     Fate::PerhapsDeleted => Fate::Deleted(now),
                     Fate::PerhapsDelivered => Fate::Absent,
@@ -362,7 +370,20 @@ impl Letter {
             changes: 0,
         });
         let (recipients, departure) = (recipients.to_vec(), Departure::wanted());
-        Letter { body, protocol, recipients, copies, is_harmed: false, departure }
+        Letter { body, protocol, recipients, copies, is_harmed: false, departure, report: None }
+    }
+
+    /// A report that may come to an account.
+    pub(super) fn report(of: ReportOf, account: usize) -> Letter {
+        let mut letter = Letter::new(Vec::new(), "a report", &[account]);
+        letter.report = Some(of);
+        letter.copies[account].turns_into(Fate::PerhapsDelivered);
+        letter
+    }
+
+    /// Whether it may come after a power cut, though nobody sends it.
+    fn may_still_come(&self) -> bool {
+        self.is_harmed || self.departure.is_under_way() || self.report.is_some()
     }
 
     /// Whether it is no draft, and was written at the webmail.

@@ -8,7 +8,8 @@
 //! Invariants, of messages on no bad sector:
 //! - A message that a client knows to be there is in a mailbox of its account that it may be in.
 //! - A message that was refused, was never sent whole, or was deleted is in none.
-//! - A message for another server that was accepted is there, or the queue shows it.
+//! - A message for another server that was accepted is in the queue, which shows it, until each
+//!   recipient has it or is named in a report that is stored.
 //! - A mailbox counts what it lists, an account the sum of that, and a conversation has each
 //!   message that names it.
 
@@ -16,15 +17,15 @@ use std::collections::BTreeMap;
 
 use store::{AccountId, Flags, MailboxInfo, MessageInfo, OUTBOX, Store, Uid};
 
+use super::decay::OCTETS_FROM;
 use super::ledger::{ACCOUNTS, AT_WEBMAIL, Fate, Ledger, LetterId, OWN};
+use super::reported::ReportOf;
 use super::station::Station;
 use crate::{Engines, MemoryDisk};
 
 /// Sectors of a page, in which the store writes, and bytes of one.
 const PAGE: u64 = 8;
 const PAGE_BYTES: usize = 4096;
-/// Where the octets of a chunk begin: `docs/format.md`, section 5.
-const OCTETS_FROM: usize = 512;
 
 /// Turns in which a core finds the entries of earlier lives in its outboxes.
 const TURNS_TO_FIND_ENTRIES: u32 = 4;
@@ -36,6 +37,7 @@ pub(super) enum Named {
     Letter(usize),
     /// For another server.
     Posted(usize),
+    Report(ReportOf),
 }
 
 /// What the indexes of a machine say.
@@ -57,7 +59,16 @@ struct Account {
     /// lives under one number it is any of them.
     names: BTreeMap<u64, Vec<Named>>,
     /// Where each message lies.
-    places: BTreeMap<Named, Vec<(u32, Uid)>>,
+    places: BTreeMap<Named, Vec<Place>>,
+}
+
+/// Where a message lies.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    mailbox: u32,
+    uid: Uid,
+    /// No other message can lie there.
+    is_sure: bool,
 }
 
 struct Mailbox {
@@ -83,6 +94,7 @@ impl Listing {
             let has_turned = is_new || owner.is_some_and(|(owner, _)| core == Some(owner));
             self.accounts[account].turns += u32::from(has_turned);
             if has_turned && self.accounts[account].look(&station.engines, &station.machine.disk) {
+                self.accounts[account].tell_reports(account, ledger);
                 (0..ledger.letters.len()).for_each(|letter| self.is_listed(LetterId(letter), account, ledger));
             }
         }
@@ -127,18 +139,20 @@ impl Listing {
     /// A letter is where it has to be in this account, and nowhere else.
     fn is_listed(&self, id: LetterId, account: usize, ledger: &Ledger) {
         let letter = &ledger.letters[id.0];
-        let places = self.accounts[account].places.get(&Named::Letter(id.0)).map_or(&[][..], |places| &places[..]);
+        let name = letter.report.map_or(Named::Letter(id.0), Named::Report);
+        let places = self.accounts[account].places.get(&name).map_or(&[][..], |places| &places[..]);
         let copies = [account, OWN].into_iter().take(if account == AT_WEBMAIL { 2 } else { 1 });
         for copy in copies.filter(|_| !letter.is_harmed) {
-            let mut own = places.iter().filter(|(mailbox, _)| ledger.copy_in(id, account, *mailbox) == copy);
+            let mut own = places.iter().filter(|place| ledger.copy_in(id, account, place.mailbox) == copy);
             let known = &letter.copies[copy];
             match known.fate {
                 Fate::Present => {
-                    let is_there = own.any(|(mailbox, _)| known.place.may_be(mailbox));
+                    let is_there = own.any(|place| known.place.may_be(&place.mailbox));
                     assert!(is_there, "letter {} was accepted for {account}, and is listed in {places:?}", id.0);
                 }
                 Fate::Absent | Fate::Deleted(_) => {
-                    assert!(own.next().is_none(), "letter {} is {:?}, and is listed in {places:?}", id.0, known.fate);
+                    let is_there = own.any(|place| place.is_sure);
+                    assert!(!is_there, "letter {} is {:?}, and is listed in {places:?}", id.0, known.fate);
                 }
                 Fate::PerhapsDelivered | Fate::PerhapsDeleted => {}
             }
@@ -147,12 +161,11 @@ impl Listing {
 
     /// A message for another server is in an outbox, and the queue shows it.
     fn is_queued(&self, number: usize, ledger: &Ledger, engines: &Engines) {
-        let sender = ledger.posted_sender(number);
-        let account = &self.accounts[sender];
+        let account = &self.accounts[ledger.posted[number].sender];
         let entries = account.places.get(&Named::Posted(number)).map_or(&[][..], |places| &places[..]);
-        let is_shown = |(mailbox, uid): &(u32, Uid)| {
-            let owner = account.owner.filter(|_| *mailbox == OUTBOX.0);
-            owner.is_some_and(|(core, account)| engines.of(core).is_in_queue(account, *uid))
+        let is_shown = |place: &Place| {
+            let owner = account.owner.filter(|_| place.mailbox == OUTBOX.0);
+            owner.is_some_and(|(core, account)| engines.of(core).is_in_queue(account, place.uid))
         };
         let is_queued = entries.iter().any(is_shown) || !entries.is_empty() && account.turns < TURNS_TO_FIND_ENTRIES;
         assert!(is_queued, "message {number} was accepted for another server, and is in no queue: {entries:?}");
@@ -185,6 +198,16 @@ impl Account {
         has_changed
     }
 
+    /// Reports are in the index.
+    fn tell_reports(&self, account: usize, ledger: &mut Ledger) {
+        for (name, places) in &self.places {
+            if let Named::Report(of) = name {
+                let places: Vec<(u32, u32)> = places.iter().map(|place| (place.mailbox, place.uid.0)).collect();
+                ledger.report_listed(*of, account, &places);
+            }
+        }
+    }
+
     /// Finds out which messages these are.
     fn name(&mut self, id: AccountId, disk: &MemoryDisk) {
         let listed = self.mailboxes.values().flat_map(|mailbox| &mailbox.messages);
@@ -196,9 +219,9 @@ impl Account {
         self.places.clear();
         for (mailbox, listed) in &self.mailboxes {
             for message in &listed.messages {
-                for name in self.names.get(&number_of(message)).into_iter().flatten() {
-                    self.places.entry(*name).or_default().push((*mailbox, message.uid));
-                }
+                let names = self.names.get(&number_of(message)).map_or(&[][..], |names| &names[..]);
+                let place = Place { mailbox: *mailbox, uid: message.uid, is_sure: names.len() == 1 };
+                names.iter().for_each(|name| self.places.entry(*name).or_default().push(place));
             }
         }
     }
@@ -255,5 +278,5 @@ fn named_in(octets: &[u8]) -> Option<Named> {
     };
     let posted = number_behind(b"\r\nMessage-ID: <", b".posted@").and_then(super::posted::place_of);
     let letter = || number_behind(b"\r\nSubject: ", b"\r\n").map(Named::Letter);
-    posted.map(Named::Posted).or_else(letter)
+    ReportOf::read(octets).map(Named::Report).or(posted.map(Named::Posted)).or_else(letter)
 }

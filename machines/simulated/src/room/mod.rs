@@ -31,6 +31,7 @@ mod page;
 mod peer;
 mod posted;
 mod reader;
+mod reported;
 mod rest;
 mod scenario;
 mod sender;

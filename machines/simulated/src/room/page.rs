@@ -74,14 +74,15 @@ impl Page {
     }
 
     /// What its list shows.
-    pub(super) fn rows(&self, ledger: &Ledger) -> Vec<Row> {
+    pub(super) fn rows(&self, account: usize, ledger: &Ledger) -> Vec<Row> {
         let row = |row: &str| {
             let (mailbox, uid) = between(row, "name=\"key\" value=\"", "\"")?.split_once('.')?;
             let subject = between(row, "class=\"subject\">", "<")?;
+            let (mailbox, uid) = (mailbox.parse().ok()?, uid.parse().ok()?);
             Some(Row {
-                mailbox: mailbox.parse().ok()?,
-                uid: uid.parse().ok()?,
-                letter: ledger.named(subject),
+                mailbox,
+                uid,
+                letter: ledger.named(subject).or_else(|| ledger.report_at(account, mailbox, uid)),
                 is_starred: between(row, "aria-pressed=\"", "\"")? == "true",
             })
         };

@@ -1,13 +1,14 @@
-//! The other server of a room: it takes each message that a machine brings, and notes it in that
+//! The other server of a room: it takes messages that a machine brings, and notes them in that
 //! machine's ledger.
 //!
-//! It never refuses a message, so whatever an outbox keeps for long is the machine's doing, or a
-//! fault's of the wire.
+//! Some of its mailboxes take each message at the first or a later try, one does not exist, and one
+//! is never there. So whatever else an outbox keeps for long is the machine's doing, or a fault's
+//! of the wire.
 
 use machine::{Instant, Micros};
 
 use super::ledger::Ledger;
-use crate::{Client, Connection};
+use crate::{Client, Connection, Dice};
 
 /// Which host it is, by its address: 10.0.0.99.
 pub(super) const HOST: usize = 89;
@@ -18,50 +19,102 @@ const LISTENERS: usize = 16;
 /// How long a connection may stand still: a machine may be without power.
 const PATIENCE: Micros = Micros::from_secs(30);
 
-/// Where mail of a machine goes.
-pub(super) fn address_at(station: usize) -> String {
-    format!("bob{station}@far.test")
+/// One RCPT in so many of a mailbox that takes mail is put off.
+const PUT_OFF_EVERY: u64 = 6;
+
+/// A mailbox of the other server. Each machine has those of its own, so that it is known which
+/// machine a message comes from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Mailbox {
+    /// These take what comes.
+    Bob,
+    Carol,
+    /// There is none of this name.
+    Unknown,
+    /// It is never there.
+    Away,
 }
 
-pub(super) struct Peer(Vec<Talk>);
+impl Mailbox {
+    const ALL: [(Mailbox, &str); 4] =
+        [(Mailbox::Bob, "bob"), (Mailbox::Carol, "carol"), (Mailbox::Unknown, "unknown"), (Mailbox::Away, "away")];
+
+    /// Its address, for mail of a machine.
+    pub(super) fn address(self, station: usize) -> String {
+        let (_, name) = Mailbox::ALL[self as usize];
+        format!("{name}{station}@far.test")
+    }
+
+    /// The mailbox of this address, and for whose mail it is.
+    pub(super) fn named(address: &str) -> Option<(Mailbox, usize)> {
+        let local = address.strip_suffix("@far.test")?;
+        let (mailbox, number) = Mailbox::ALL.iter().find_map(|(one, name)| Some((*one, local.strip_prefix(name)?)))?;
+        Some((mailbox, number.parse().ok()?))
+    }
+
+    /// The mailboxes that a message is for: most take it.
+    pub(super) fn some(dice: &mut Dice) -> Vec<Mailbox> {
+        match dice.below(12) {
+            0 => vec![Mailbox::Unknown],
+            1 => vec![Mailbox::Unknown, Mailbox::Bob],
+            2 => vec![Mailbox::Bob, Mailbox::Away, Mailbox::Carol],
+            3 => vec![Mailbox::Away, Mailbox::Unknown],
+            4 | 5 => vec![Mailbox::Bob, Mailbox::Carol],
+            _ => vec![Mailbox::Bob],
+        }
+    }
+
+    /// Whether it takes mail, sooner or later.
+    pub(super) fn takes(self) -> bool {
+        matches!(self, Mailbox::Bob | Mailbox::Carol)
+    }
+}
+
+pub(super) struct Peer {
+    talks: Vec<Talk>,
+    /// How often a mailbox was asked for that takes mail.
+    asked: u64,
+}
 
 struct Talk {
     connection: Connection,
     heard: Vec<u8>,
     unsaid: Vec<u8>,
     is_greeted: bool,
-    /// For whom the message is that comes, once the machine may send that.
-    recipient: String,
+    /// The mailboxes that the message is for that comes, once the machine may send that, and whose
+    /// mail it is.
+    recipients: Vec<Mailbox>,
+    station: usize,
     is_message: bool,
     moved: Instant,
 }
 
 impl Peer {
     pub(super) fn new(client: &mut Client) -> Peer {
-        Peer((0..LISTENERS).map(|_| Talk::awaited(client, Instant::START)).collect())
+        Peer { talks: (0..LISTENERS).map(|_| Talk::awaited(client, Instant::START)).collect(), asked: 0 }
     }
 
     /// Answers what was said. Something has come, or else there is nothing to answer.
     pub(super) fn serve(&mut self, client: &mut Client, now: Instant, ledgers: &mut [Ledger]) {
-        for talk in &mut self.0 {
+        for talk in &mut self.talks {
             let is_late = talk.is_greeted && now.since(talk.moved) > PATIENCE;
             if is_late || client.is_over(talk.connection) {
                 client.forget(talk.connection);
                 *talk = Talk::awaited(client, now);
             }
-            talk.serve(client, now, ledgers);
+            talk.serve(client, now, ledgers, &mut self.asked);
         }
     }
 }
 
 impl Talk {
     fn awaited(client: &mut Client, now: Instant) -> Talk {
-        let (connection, recipient) = (client.listen(PORT), String::new());
-        let (heard, unsaid) = (Vec::new(), Vec::new());
-        Talk { connection, heard, unsaid, is_greeted: false, recipient, is_message: false, moved: now }
+        let connection = client.listen(PORT);
+        let (heard, unsaid, recipients) = (Vec::new(), Vec::new(), Vec::new());
+        Talk { connection, heard, unsaid, is_greeted: false, recipients, station: 0, is_message: false, moved: now }
     }
 
-    fn serve(&mut self, client: &mut Client, now: Instant, ledgers: &mut [Ledger]) {
+    fn serve(&mut self, client: &mut Client, now: Instant, ledgers: &mut [Ledger], asked: &mut u64) {
         let is_open = client.is_open(self.connection);
         if is_open && !self.is_greeted {
             (self.is_greeted, self.moved) = (true, now);
@@ -74,7 +127,7 @@ impl Talk {
         self.heard.extend(heard);
         while let Some(end) = self.end_of_next() {
             let said: Vec<u8> = self.heard.drain(..end).collect();
-            let answer = self.answer(&said, ledgers);
+            let answer = self.answer(&said, ledgers, asked);
             self.unsaid.extend_from_slice(answer);
         }
         let sent = client.send(self.connection, &self.unsaid);
@@ -94,27 +147,45 @@ impl Talk {
         }
     }
 
-    fn answer(&mut self, said: &[u8], ledgers: &mut [Ledger]) -> &'static [u8] {
+    fn answer(&mut self, said: &[u8], ledgers: &mut [Ledger], asked: &mut u64) -> &'static [u8] {
         if std::mem::take(&mut self.is_message) {
             let lines = said[..said.len() - 3].split_inclusive(|byte| *byte == b'\n');
             let content: Vec<u8> = lines.flat_map(|line| line.strip_prefix(b".").unwrap_or(line)).copied().collect();
-            let station = (0..ledgers.len()).find(|station| address_at(*station) == self.recipient);
-            ledgers[station.expect("it is for one of ours")].posted_taken(&content);
+            ledgers[self.station].posted_taken(&content, &std::mem::take(&mut self.recipients));
             return b"250 2.0.0 Taken\r\n";
         }
         let line = String::from_utf8_lossy(said);
         match line.get(..4).unwrap_or_default() {
             "EHLO" => b"250-far.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 DSN\r\n",
-            "RCPT" => {
-                self.recipient = line.split(['<', '>']).nth(1).unwrap_or_default().to_string();
-                b"250 2.1.5 OK\r\n"
+            "MAIL" | "RSET" => {
+                self.recipients.clear();
+                b"250 2.0.0 OK\r\n"
             }
+            "RCPT" => self.asked_for(line.split(['<', '>']).nth(1).unwrap_or_default(), asked),
+            "DATA" if self.recipients.is_empty() => b"554 5.5.1 No valid recipients\r\n",
             "DATA" => {
                 self.is_message = true;
                 b"354 Go on\r\n"
             }
             "QUIT" => b"221 2.0.0 Bye\r\n",
             _ => b"250 2.0.0 OK\r\n",
+        }
+    }
+
+    fn asked_for(&mut self, address: &str, asked: &mut u64) -> &'static [u8] {
+        let (mailbox, station) = Mailbox::named(address).expect("it is for one of ours");
+        if mailbox.takes() {
+            *asked += 1;
+        }
+        match mailbox {
+            Mailbox::Unknown => b"550 5.1.1 No such mailbox\r\n",
+            Mailbox::Away => b"451 4.3.0 Not now\r\n",
+            Mailbox::Bob | Mailbox::Carol if asked.is_multiple_of(PUT_OFF_EVERY) => b"451 4.7.1 Try again\r\n",
+            Mailbox::Bob | Mailbox::Carol => {
+                self.recipients.push(mailbox);
+                self.station = station;
+                b"250 2.1.5 OK\r\n"
+            }
         }
     }
 }

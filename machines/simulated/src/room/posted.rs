@@ -1,14 +1,16 @@
 //! Messages for another server, in the ledger: accepted, lying in an outbox, taken by that server.
 //!
 //! Invariants, held after every power cut and at the end:
-//! - A message that was accepted and that the other server has not is in its sender's outbox, as it
-//!   was sent.
+//! - A message that was accepted is in its sender's outbox, as it was sent, until each recipient
+//!   has it or is named in a report that its sender has.
 //! - A message that was refused is in no outbox, and the other server never gets it.
-//! - At the end the other server has each accepted message.
+//! - At the end nothing waits: each recipient of an accepted message has it, or was reported.
 
 use sometimes::sometimes;
 
-use super::ledger::{ACCOUNTS, Ledger};
+use super::ledger::{ACCOUNTS, Ledger, LetterId};
+use super::peer::Mailbox;
+use super::reported::ReportOf;
 use crate::Dice;
 
 /// Numbers of these messages begin here: no letter has as high a number.
@@ -25,26 +27,41 @@ pub(super) struct PostedId(usize);
 /// What is known of such a message.
 pub(super) struct Posted {
     /// The account that sends it.
-    sender: usize,
+    pub(super) sender: usize,
     content: Vec<u8>,
-    answer: Answer,
-    /// How often the other server has taken it.
-    taken: usize,
+    pub(super) answer: Answer,
+    pub(super) recipients: Vec<Receiver>,
+    /// The report that it takes long.
+    pub(super) delay: LetterId,
     /// A sector of it went bad.
-    is_harmed: bool,
+    pub(super) is_harmed: bool,
+}
+
+/// What is known of one of its recipients.
+pub(super) struct Receiver {
+    pub(super) mailbox: Mailbox,
+    /// How often the other server has taken the message for it.
+    taken: usize,
+    /// The report that it does not get the message.
+    pub(super) report: LetterId,
 }
 
 /// What its sender was told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Answer {
+pub(super) enum Answer {
     Nothing,
     Accepted,
     Refused,
 }
 
 impl Ledger {
-    /// A new message of this sender. Every line of it names it.
-    pub(super) fn write_posted(&mut self, account: usize, dice: &mut Dice) -> (PostedId, Vec<u8>) {
+    /// A new message of this account, for these. Every line of it names it.
+    pub(super) fn write_posted(
+        &mut self,
+        account: usize,
+        mailboxes: &[Mailbox],
+        dice: &mut Dice,
+    ) -> (PostedId, Vec<u8>) {
         let number = NUMBERS_FROM + self.posted.len();
         let sender = ACCOUNTS[account];
         let head = format!(
@@ -62,24 +79,41 @@ impl Ledger {
             content.extend_from_slice(format!("<{number}> {:x}\r\n", dice.roll()).as_bytes());
         }
         let id = PostedId(self.posted.len());
-        let answer = Answer::Nothing;
-        self.posted.push(Posted { sender: account, content: content.clone(), answer, taken: 0, is_harmed: false });
+        self.post(account, content.clone(), mailboxes);
         (id, content)
+    }
+
+    /// There is a message for the other server, and there may be reports on it.
+    fn post(&mut self, sender: usize, content: Vec<u8>, mailboxes: &[Mailbox]) {
+        let posted = self.posted.len();
+        let receiver = |mailbox: &Mailbox| {
+            let report = self.expect_report(ReportOf { posted, mailbox: Some(*mailbox) }, sender);
+            Receiver { mailbox: *mailbox, taken: 0, report }
+        };
+        let recipients = mailboxes.iter().map(receiver).collect();
+        let delay = self.expect_report(ReportOf { posted, mailbox: None }, sender);
+        let answer = Answer::Nothing;
+        self.posted.push(Posted { sender, content, answer, recipients, delay, is_harmed: false });
     }
 
     /// It was answered with 250, or refused by a machine whose disk works.
     pub(super) fn posted_answered(&mut self, id: PostedId, is_accepted: bool) {
         let posted = &mut self.posted[id.0];
-        assert!(is_accepted || posted.taken == 0, "message {} was refused, and has left", id.0);
+        let has_left = posted.recipients.iter().any(|recipient| recipient.taken > 0);
+        assert!(is_accepted || !has_left, "message {} was refused, and has left", id.0);
         posted.answer = if is_accepted { Answer::Accepted } else { Answer::Refused };
     }
 
-    /// The other server has taken a message.
-    pub(super) fn posted_taken(&mut self, content: &[u8]) {
+    /// The other server has taken a message for these.
+    pub(super) fn posted_taken(&mut self, content: &[u8], mailboxes: &[Mailbox]) {
         let posted = &mut self.posted[number_in(content)];
         assert!(content.ends_with(&posted.content), "a message has left that is not what was sent");
         assert!(posted.answer != Answer::Refused, "a message has left that was refused");
-        posted.taken += 1;
+        for mailbox in mailboxes {
+            let mut recipients = posted.recipients.iter_mut();
+            let recipient = recipients.find(|recipient| recipient.mailbox == *mailbox);
+            recipient.unwrap_or_else(|| panic!("a message has left for {mailbox:?}, and is not for it")).taken += 1;
+        }
         sometimes!(TakenElsewhere);
     }
 
@@ -100,21 +134,22 @@ impl Ledger {
             sometimes!(WaitsInOutbox);
         }
         for (number, posted) in self.posted.iter().enumerate().filter(|(_, posted)| !posted.is_harmed) {
-            let is_lost = posted.answer == Answer::Accepted && posted.taken == 0 && lie[number] == 0;
-            assert!(!is_lost, "message {number} was accepted, and is neither in the queue nor with the other server");
+            let is_lost = posted.answer == Answer::Accepted && !self.is_settled(posted) && lie[number] == 0;
+            assert!(!is_lost, "message {number} was accepted, and is not in the queue, taken or reported for each");
             assert!(posted.answer != Answer::Refused || lie[number] == 0, "message {number} was refused, and waits");
             assert!(lie[number] <= 1, "message {number} is in the queue {} times", lie[number]);
         }
     }
 
-    /// The account that sends a message.
-    pub(super) fn posted_sender(&self, number: usize) -> usize {
-        self.posted[number].sender
+    /// Whether each recipient has the message, or its sender a report that names the recipient.
+    fn is_settled(&self, posted: &Posted) -> bool {
+        posted.recipients.iter().all(|recipient| recipient.taken > 0 || self.has_come(recipient.report))
     }
 
-    /// The accepted messages that the other server has not got, but for those on bad sectors.
+    /// The accepted messages that wait for another try, but for those on bad sectors.
     pub(super) fn posted_waiting(&self) -> Vec<usize> {
-        let waits = |posted: &Posted| posted.answer == Answer::Accepted && posted.taken == 0 && !posted.is_harmed;
+        let waits =
+            |posted: &Posted| posted.answer == Answer::Accepted && !posted.is_harmed && !self.is_settled(posted);
         (0..self.posted.len()).filter(|number| waits(&self.posted[*number])).collect()
     }
 }

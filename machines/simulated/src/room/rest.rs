@@ -22,9 +22,9 @@ const REST_AT_LATEST: Micros = Micros::from_secs(3_600);
 /// How long it may take until every letter that is held has left, by a clock that is slow too: half a minute, or a minute more where a
 /// disk was in the way once.
 const LEFT_AT_LATEST: Micros = Micros::from_secs(120);
-/// How long a message for the other server may take: by the clocks of several lives it is more than
-/// a day old, and is tried rarely then.
-const POSTED_AT_LATEST: Micros = Micros::from_secs(2 * 24 * 3_600);
+/// How long a message for the other server may take: it is tried for five days, by a clock that is
+/// slow too, and rarely once it is old.
+const POSTED_AT_LATEST: Micros = Micros::from_secs(6 * 24 * 3_600);
 /// How long a machine may be without power, and take to start. A letter that was held before is due by then, by a clock that is slow too, and where a
 /// mishap made a wake-up late that has come.
 const START_AT_LATEST: Micros = Micros::from_secs(12);
@@ -39,6 +39,9 @@ const TURNS_ASLEEP_MAX: u64 = 20;
 /// of each of that takes a turn or two.
 const TRIES_IN_VAIN_MAX: u64 = 11;
 const TURNS_OF_TRY_MAX: u64 = 12;
+/// Turns of a try of an entry in the queue: a report that finds no space is written anew when the
+/// other server has refused the recipient again.
+const TURNS_OF_ENTRY_MAX: u64 = 40;
 
 impl Room {
     pub(super) fn come_to_rest(&mut self) {
@@ -63,6 +66,7 @@ impl Room {
             self.look_at_everything(station);
         }
         self.until("everybody has left", REST_AT_LATEST, Room::is_at_rest);
+        self.let_messages_leave();
         self.wake_for_nothing();
         self.watch_sleep();
         for station in 0..self.stations.len() {
@@ -135,11 +139,11 @@ impl Room {
             })
     }
 
-    /// Waits until the other server has all that was accepted for it, or some machine has had time
-    /// enough in vain.
+    /// Waits until the other server has what was accepted for it, and what it does not take was
+    /// reported, or some machine has had time enough in vain.
     fn let_messages_leave(&mut self) {
         let end = self.story.now + POSTED_AT_LATEST;
-        while self.story.now < end && self.ledgers.iter().any(|ledger| !ledger.posted_waiting().is_empty()) {
+        while self.story.now < end && self.stations.iter().any(|station| station.engines.queue_entries() > 0) {
             self.step(end);
         }
         self.until("the other server is left alone", REST_AT_LATEST, Room::is_at_rest);
@@ -190,7 +194,9 @@ impl Room {
         let correspondent = Correspondent::new(AT_WEBMAIL, approach, Appetite::All, &mut Dice::new(1));
         let listing = &self.listings[station];
         let unseen = |mailbox| listing.mailbox(AT_WEBMAIL, mailbox).map_or(0, |mailbox| mailbox.unseen);
-        let unseen: BTreeMap<u32, u32> = (INBOX..OUTBOX).map(|mailbox| (mailbox, unseen(mailbox))).collect();
+        let has_outbox = listing.mailbox(AT_WEBMAIL, OUTBOX).is_some_and(|outbox| outbox.messages > 0);
+        let shown = (INBOX..=OUTBOX).filter(|mailbox| *mailbox < OUTBOX || has_outbox);
+        let unseen: BTreeMap<u32, u32> = shown.map(|mailbox| (mailbox, unseen(mailbox))).collect();
         let talk = self.serve(station, approach, Talk::Correspondent(Box::new(correspondent)));
         let Talk::Correspondent(correspondent) = talk else { return };
         assert_eq!(correspondent.unseen, Some(unseen), "the webmail counts what is unread");
@@ -226,8 +232,10 @@ impl Room {
         self.pass(SLEEP);
         let turns = self.story.counts.turns - turns;
         let in_vain: usize = self.ledgers.iter().map(|ledger| ledger.on_their_way().len()).sum();
-        let most = TURNS_ASLEEP_MAX + TRIES_IN_VAIN_MAX * TURNS_OF_TRY_MAX * in_vain as u64;
-        assert!(turns < most, "{turns} turns in {SLEEP:?} with nothing to do, {in_vain} letters in vain");
+        let entries: usize = self.stations.iter().map(|station| station.engines.queue_entries()).sum();
+        let turns_of_tries = TURNS_OF_TRY_MAX * in_vain as u64 + TURNS_OF_ENTRY_MAX * entries as u64;
+        let most = TURNS_ASLEEP_MAX + TRIES_IN_VAIN_MAX * turns_of_tries;
+        assert!(turns < most, "{turns} turns in {SLEEP:?} with nothing to do, {in_vain} + {entries} in vain");
     }
 
     fn stop(&mut self, station: usize) {

@@ -8,7 +8,7 @@ use super::approach::{Approach, Way};
 use super::client::{Around, Progress};
 use super::ledger::{ACCOUNTS, BY_POP3, Ledger, LetterId};
 use super::line::Line;
-use super::peer::address_at;
+use super::peer::Mailbox;
 use super::posted::PostedId;
 use crate::Dice;
 
@@ -141,7 +141,6 @@ fn write_letter(script: &mut VecDeque<(Vec<u8>, Said)>, origin: &Origin, ledger:
     script_message(script, origin, &recipients, (&body, Said::Letter(letter)), dice);
 }
 
-/// Only a failure is told, and there is none: reports would be letters that nobody knows.
 fn write_posted(
     script: &mut VecDeque<(Vec<u8>, Said)>,
     origin: &Origin,
@@ -149,9 +148,11 @@ fn write_posted(
     ledger: &mut Ledger,
     dice: &mut Dice,
 ) {
-    let (posted, content) = ledger.write_posted(user, dice);
-    let recipient = format!("<{}> NOTIFY=FAILURE", address_at(ledger.station));
-    script_message(script, origin, &[recipient], (&content, Said::Posted(posted)), dice);
+    let mailboxes = Mailbox::some(dice);
+    let (posted, content) = ledger.write_posted(user, &mailboxes, dice);
+    let recipients: Vec<String> =
+        mailboxes.iter().map(|mailbox| format!("<{}>", mailbox.address(ledger.station))).collect();
+    script_message(script, origin, &recipients, (&content, Said::Posted(posted)), dice);
 }
 
 fn script_message(

@@ -1,0 +1,89 @@
+//! Reports: what a machine tells an account of a message for another server. In the ledger each is
+//! a letter that may come, from the moment in which the message is written.
+//!
+//! Invariants:
+//! - A report is of one message and of one recipient, or says that the message takes long. It comes
+//!   once, to the account that has sent the message, and names both.
+//! - No report comes of a message that was refused. A failure is never reported of a recipient that
+//!   takes mail, unless the message is on bad sectors.
+
+use sometimes::sometimes;
+
+use super::ledger::{Fate, Ledger, Letter, LetterId};
+use super::peer::Mailbox;
+use super::posted::{self, Answer};
+
+/// What a report is of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct ReportOf {
+    pub(super) posted: usize,
+    /// The recipient that does not get the message; `None`: the message takes long.
+    pub(super) mailbox: Option<Mailbox>,
+}
+
+impl ReportOf {
+    /// What a message reports; `None` of what is no report.
+    pub(super) fn read(message: &[u8]) -> Option<ReportOf> {
+        let text = String::from_utf8_lossy(message);
+        let (_, text) = text.split_once("\r\nContent-Type: multipart/report;")?;
+        let (_, behind) = text.split_once("\r\nMessage-ID: <").expect("a report has the header of its message");
+        let (number, _) = behind.split_once(".posted@").expect("it is a report on one of our messages");
+        let posted = number.parse().ok().and_then(posted::place_of).expect("it is a report on one of our messages");
+        let mailbox = text.contains("\r\nAction: failed\r\n").then(|| {
+            let (_, behind) = text.split_once("\r\nFinal-Recipient: rfc822; ").expect("a failure is of a recipient");
+            let address = behind.lines().next().unwrap_or_default();
+            Mailbox::named(address).unwrap_or_else(|| panic!("a report names {address}")).0
+        });
+        assert!(mailbox.is_some() || text.contains("\r\nAction: delayed\r\n"), "nobody wants this report: {text}");
+        Some(ReportOf { posted, mailbox })
+    }
+}
+
+impl Ledger {
+    /// A report may come.
+    pub(super) fn expect_report(&mut self, of: ReportOf, account: usize) -> LetterId {
+        self.letters.push(Letter::report(of, account));
+        LetterId(self.letters.len() - 1)
+    }
+
+    /// The letter that a report is.
+    pub(super) fn report(&self, of: ReportOf) -> LetterId {
+        let posted = &self.posted[of.posted];
+        let Some(mailbox) = of.mailbox else { return posted.delay };
+        let recipient = posted.recipients.iter().find(|recipient| recipient.mailbox == mailbox);
+        recipient.unwrap_or_else(|| panic!("a report names {mailbox:?}, which the message is not for")).report
+    }
+
+    /// Whether a report has come, whatever has become of it since.
+    pub(super) fn has_come(&self, report: LetterId) -> bool {
+        let mut copies = self.letters[report.0].copies.iter();
+        copies.any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered))
+    }
+
+    /// A report is in the machine's index, and so on its disk.
+    pub(super) fn report_listed(&mut self, of: ReportOf, account: usize, places: &[(u32, u32)]) {
+        let id = self.report(of);
+        let posted = &self.posted[of.posted];
+        assert_eq!(posted.sender, account, "a report goes to the account that has sent the message");
+        assert!(posted.answer != Answer::Refused, "a report has come of a message that was refused");
+        let is_right = posted.is_harmed || of.mailbox.is_none_or(|mailbox| !mailbox.takes());
+        assert!(is_right, "a failure is reported of a recipient that takes mail: {of:?}");
+        if !self.has_come(id) {
+            sometimes!(ReportStored);
+        }
+        self.letters[id.0].copies[account].is_seen();
+        for (mailbox, uid) in places {
+            self.reports.insert((account, *mailbox, *uid), id);
+        }
+    }
+
+    /// The report that a row of a list is.
+    pub(super) fn report_at(&self, account: usize, mailbox: u32, uid: u32) -> Option<LetterId> {
+        self.reports.get(&(account, mailbox, uid)).copied()
+    }
+
+    /// Whether it is a report: no search for its number finds it.
+    pub(super) fn is_report(&self, id: LetterId) -> bool {
+        self.letters[id.0].report.is_some()
+    }
+}
