@@ -377,8 +377,8 @@ impl Correspondent {
     }
 
     /// A letter to write, or a draft.
-    pub(super) fn writes(&mut self, written: Written, letter: LetterId, text: &str, line: &mut Line) {
-        let (token, to) = (self.token.clone(), written.to());
+    pub(super) fn writes(&mut self, written: Written, letter: LetterId, text: &str, line: &mut Line, station: usize) {
+        let (token, to) = (self.token.clone(), written.to(station));
         let key = self.draft.take().map_or(String::new(), |(key, _)| key);
         let fields = [
             ("token", token.as_str()),

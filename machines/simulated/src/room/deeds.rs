@@ -10,6 +10,7 @@ use super::ledger::{ACCOUNTS, AT_WEBMAIL, DRAFTS, INBOX, LetterId, OWN};
 use super::line::Line;
 use super::lists::{Row, View};
 use super::page::Page;
+use super::peer::Mailbox;
 use crate::Dice;
 
 /// Where messages are moved by their buttons, and what those are called.
@@ -35,19 +36,22 @@ pub(super) enum Deed {
 /// What becomes of what is written.
 #[derive(Clone, Debug)]
 pub(super) enum Written {
-    Sent(Vec<usize>),
+    /// For accounts here, and for mailboxes of the other server.
+    Sent(Vec<usize>, Vec<Mailbox>),
     Kept,
 }
 
 impl Written {
-    pub(super) fn to(&self) -> String {
-        let recipients: &[usize] = if let Written::Sent(recipients) = self { recipients } else { &[] };
-        let names: Vec<&str> = recipients.iter().map(|account| ACCOUNTS[*account]).collect();
+    /// The addresses, as a machine's client writes them.
+    pub(super) fn to(&self, station: usize) -> String {
+        let Written::Sent(recipients, elsewhere) = self else { return String::new() };
+        let own = recipients.iter().map(|account| ACCOUNTS[*account].to_string());
+        let names: Vec<String> = own.chain(elsewhere.iter().map(|mailbox| mailbox.address(station))).collect();
         names.join(", ")
     }
 
     pub(super) fn button(&self) -> &'static str {
-        if matches!(self, Written::Sent(_)) { "send" } else { "save" }
+        if matches!(self, Written::Sent(..)) { "send" } else { "save" }
     }
 }
 
@@ -73,12 +77,12 @@ impl Correspondent {
             4..=5 => self.moves(line, around),
             6 => self.stars(line, around),
             7..=8 => {
-                let recipients = recipients(around.dice);
-                let (letter, text) = around.ledger.compose(&recipients, around.dice);
-                self.begins(Written::Sent(recipients), letter, &text, line, around);
+                let (recipients, elsewhere) = recipients(around.dice);
+                let (letter, text) = around.ledger.compose(&recipients, &elsewhere, around.dice);
+                self.begins(Written::Sent(recipients, elsewhere), letter, &text, line, around);
             }
             9..=10 => {
-                let (letter, text) = around.ledger.compose(&[], around.dice);
+                let (letter, text) = around.ledger.compose(&[], &[], around.dice);
                 self.begins(Written::Kept, letter, &text, line, around);
             }
             11 => {
@@ -166,7 +170,7 @@ impl Correspondent {
         if let Some((_, old)) = &self.draft {
             around.ledger.perhaps_deleted(*old, OWN);
         }
-        self.writes(written, letter, text, line);
+        self.writes(written, letter, text, line, around.ledger.station);
     }
 
     /// A letter among the drafts of the last list, and what takes it back.
@@ -213,7 +217,7 @@ impl Correspondent {
             if let Deed::Writes(written, letter) = &deed {
                 around.story.counts.acknowledged += 1;
                 match written {
-                    Written::Sent(_) => {
+                    Written::Sent(..) => {
                         around.ledger.promised(*letter);
                         sometimes!(SentAtWebmail);
                     }
@@ -276,10 +280,13 @@ impl Correspondent {
                 let names = around.ledger.name.all().to_vec();
                 return self.get("/mail/settings", Waiting::Settings(names), line);
             }
-            Deed::Writes(Written::Sent(_), letter) if words == "Your letter was sent." => {
-                around.ledger.delivered(*letter);
+            // A message that goes to another server as well leaves a moment later.
+            Deed::Writes(Written::Sent(_, elsewhere), letter) if words == "Your letter was sent." => {
+                if elsewhere.is_empty() {
+                    around.ledger.delivered(*letter);
+                }
             }
-            Deed::Writes(Written::Sent(_), letter) if words == "Sending…" => {
+            Deed::Writes(Written::Sent(..), letter) if words == "Sending…" => {
                 return self.is_held(*letter, page, line, around);
             }
             Deed::TakesBack(letter, asked) if words == "Your letter was not sent: it is a draft again." => {
@@ -308,12 +315,14 @@ impl Correspondent {
     }
 }
 
-/// Whom a letter goes to.
-fn recipients(dice: &mut Dice) -> Vec<usize> {
-    match dice.below(5) {
-        0 => vec![0, 1],
-        1 => vec![AT_WEBMAIL],
-        2 => vec![1, AT_WEBMAIL],
-        one => vec![one as usize % 2],
+/// The accounts here, and the mailboxes of the other server, that a letter is for.
+fn recipients(dice: &mut Dice) -> (Vec<usize>, Vec<Mailbox>) {
+    match dice.below(8) {
+        0 => (vec![0, 1], vec![]),
+        1 => (vec![AT_WEBMAIL], vec![]),
+        2 => (vec![1, AT_WEBMAIL], vec![]),
+        3 => (vec![0], Mailbox::some(dice)),
+        4 | 5 => (vec![], Mailbox::some(dice)),
+        one => (vec![one as usize % 2], vec![]),
     }
 }

@@ -76,6 +76,7 @@ impl Ledger {
         letter.departure.leaves.done(asked);
         if letter.departure.leaves.is() == Some(&false) {
             letter.is_draft_again(id);
+            self.letter_answered(id, false);
         }
     }
 
@@ -147,6 +148,7 @@ impl Letter {
         let (some, all) = (have.contains(&true), !have.contains(&false));
         let Departure { leaves, course } = &self.departure;
         let is_right = match course {
+            _ if have.is_empty() => true,
             Some(Course::Draft | Course::Held) => !some,
             Some(Course::Leaving) => true,
             Some(Course::Left | Course::Sent) => all,

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use super::doubt::Doubt;
 use super::leaving::{Course, Departure};
-use super::posted::Posted;
+use super::peer::Mailbox;
+use super::posted::{Posted, octets_near_an_edge};
 use super::reported::ReportOf;
 use crate::Dice;
 
@@ -70,6 +71,8 @@ pub(super) struct Letter {
     /// A sector of it went bad: it may be unreadable, and it may be gone.
     pub(super) is_harmed: bool,
     pub(super) departure: Departure,
+    /// It goes to another server as well.
+    is_for_others: bool,
     /// What it is a report of, if it is one. It may come at any time.
     pub(super) report: Option<ReportOf>,
 }
@@ -169,9 +172,18 @@ impl Ledger {
     }
 
     /// A new letter that is written at the webmail, and its text. Every line of it names it, and so does its subject.
-    pub(super) fn compose(&mut self, recipients: &[usize], dice: &mut Dice) -> (LetterId, String) {
+    pub(super) fn compose(
+        &mut self,
+        recipients: &[usize],
+        elsewhere: &[Mailbox],
+        dice: &mut Dice,
+    ) -> (LetterId, String) {
         let id = self.letters.len();
-        let size = if dice.one_in(10) { dice.below(10_000) } else { dice.below(600) };
+        let size = match elsewhere {
+            [] if dice.one_in(10) => dice.below(10_000),
+            [] => dice.below(600),
+            _ => octets_near_an_edge(1, dice),
+        };
         let mut text = String::new();
         while (text.len() as u64) <= size {
             text += &format!("<{id}> {:x} {:x}\r\n", dice.roll(), dice.roll());
@@ -179,9 +191,16 @@ impl Ledger {
         let copies: Vec<usize> = recipients.iter().copied().chain([OWN]).collect();
         let mut letter = Letter::new(text.clone().into_bytes(), WRITTEN, &copies);
         // What is on its way may be a draft until everybody has it.
-        letter.copies[OWN].place =
-            if recipients.is_empty() { Doubt::none(DRAFTS) } else { Doubt::between(vec![DRAFTS, SENT]) };
+        letter.copies[OWN].place = if recipients.is_empty() && elsewhere.is_empty() {
+            Doubt::none(DRAFTS)
+        } else {
+            Doubt::between(vec![DRAFTS, SENT])
+        };
+        letter.is_for_others = !elsewhere.is_empty();
         self.letters.push(letter);
+        if !elsewhere.is_empty() {
+            self.post(id, AT_WEBMAIL, text.clone().into_bytes(), elsewhere);
+        }
         (LetterId(id), text)
     }
 
@@ -234,6 +253,7 @@ impl Ledger {
         let is_seen = copies.iter().any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered));
         assert!(!is_seen, "letter {} was refused, and somebody has seen it", id.0);
         self.turns_into(id, Fate::Absent);
+        self.letter_answered(id, false);
     }
 
     /// Its deletion was asked for.
@@ -370,7 +390,7 @@ impl Letter {
             changes: 0,
         });
         let (recipients, departure) = (recipients.to_vec(), Departure::wanted());
-        Letter { body, protocol, recipients, copies, is_harmed: false, departure, report: None }
+        Letter { body, protocol, recipients, copies, is_harmed: false, departure, is_for_others: false, report: None }
     }
 
     /// A report that may come to an account.
@@ -388,7 +408,7 @@ impl Letter {
 
     /// Whether it is no draft, and was written at the webmail.
     pub(super) fn is_sent_by_webmail(&self) -> bool {
-        self.protocol == WRITTEN && self.recipients != [OWN]
+        self.protocol == WRITTEN && (self.recipients != [OWN] || self.is_for_others)
     }
 }
 

@@ -18,7 +18,9 @@ use std::collections::BTreeMap;
 use store::{AccountId, Flags, MailboxInfo, MessageInfo, OUTBOX, Store, Uid};
 
 use super::decay::OCTETS_FROM;
+use super::leaving::Course;
 use super::ledger::{ACCOUNTS, AT_WEBMAIL, Fate, Ledger, LetterId, OWN};
+use super::posted::number_behind;
 use super::reported::ReportOf;
 use super::station::Station;
 use crate::{Engines, MemoryDisk};
@@ -35,7 +37,7 @@ const TURNS_TO_FIND_ENTRIES: u32 = 4;
 pub(super) enum Named {
     /// For accounts here.
     Letter(usize),
-    /// For another server.
+    /// For another server, by its number; a letter that was written at the webmail is a letter.
     Posted(usize),
     Report(ReportOf),
 }
@@ -95,6 +97,7 @@ impl Listing {
             self.accounts[account].turns += u32::from(has_turned);
             if has_turned && self.accounts[account].look(&station.engines, &station.machine.disk) {
                 self.accounts[account].tell_reports(account, ledger);
+                self.accounts[account].tell_departures(account, ledger);
                 (0..ledger.letters.len()).for_each(|letter| self.is_listed(LetterId(letter), account, ledger));
             }
         }
@@ -143,7 +146,8 @@ impl Listing {
         let places = self.accounts[account].places.get(&name).map_or(&[][..], |places| &places[..]);
         let copies = [account, OWN].into_iter().take(if account == AT_WEBMAIL { 2 } else { 1 });
         for copy in copies.filter(|_| !letter.is_harmed) {
-            let mut own = places.iter().filter(|place| ledger.copy_in(id, account, place.mailbox) == copy);
+            let filed = places.iter().filter(|place| place.mailbox != OUTBOX.0);
+            let mut own = filed.filter(|place| ledger.copy_in(id, account, place.mailbox) == copy);
             let known = &letter.copies[copy];
             match known.fate {
                 Fate::Present => {
@@ -161,8 +165,9 @@ impl Listing {
 
     /// A message for another server is in an outbox, and the queue shows it.
     fn is_queued(&self, number: usize, ledger: &Ledger, engines: &Engines) {
-        let account = &self.accounts[ledger.posted[number].sender];
-        let entries = account.places.get(&Named::Posted(number)).map_or(&[][..], |places| &places[..]);
+        let posted = &ledger.posted[number];
+        let account = &self.accounts[posted.sender];
+        let entries = account.places.get(&posted.name()).map_or(&[][..], |places| &places[..]);
         let is_shown = |place: &Place| {
             let owner = account.owner.filter(|_| place.mailbox == OUTBOX.0);
             owner.is_some_and(|(core, account)| engines.of(core).is_in_queue(account, place.uid))
@@ -204,6 +209,23 @@ impl Account {
             if let Named::Report(of) = name {
                 let places: Vec<(u32, u32)> = places.iter().map(|place| (place.mailbox, place.uid.0)).collect();
                 ledger.report_listed(*of, account, &places);
+            }
+        }
+    }
+
+    /// Letters of the webmail are held, are drafts again, or have left: then what is for the other
+    /// server is accepted.
+    fn tell_departures(&self, account: usize, ledger: &mut Ledger) {
+        for (mailbox, listed) in self.mailboxes.iter().filter(|(mailbox, _)| **mailbox != OUTBOX.0) {
+            for message in &listed.messages {
+                let Some([Named::Letter(letter)]) = self.names.get(&number_of(message)).map(|names| &names[..]) else {
+                    continue;
+                };
+                let (letter, course) = (LetterId(*letter), Course::of(*mailbox, message.flags));
+                let is_own = account == AT_WEBMAIL && ledger.copy_in(letter, account, *mailbox) == OWN;
+                if is_own && matches!(course, Course::Left | Course::Sent) {
+                    ledger.letter_answered(letter, true);
+                }
             }
         }
     }
@@ -270,13 +292,7 @@ fn read_names(disk: &MemoryDisk, account: AccountId, numbers: &[u64], names: &mu
 
 /// Which message begins so.
 fn named_in(octets: &[u8]) -> Option<Named> {
-    let number_behind = |before: &[u8], after: &[u8]| {
-        let at = octets.windows(before.len()).position(|window| window == before)? + before.len();
-        let digits = octets[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let number = std::str::from_utf8(&octets[at..at + digits]).ok()?.parse::<usize>().ok()?;
-        octets[at + digits..].starts_with(after).then_some(number)
-    };
-    let posted = number_behind(b"\r\nMessage-ID: <", b".posted@").and_then(super::posted::place_of);
-    let letter = || number_behind(b"\r\nSubject: ", b"\r\n").map(Named::Letter);
-    ReportOf::read(octets).map(Named::Report).or(posted.map(Named::Posted)).or_else(letter)
+    let posted = number_behind(octets, b"\r\nMessage-ID: <", b".posted@").map(Named::Posted);
+    let letter = || number_behind(octets, b"\r\nSubject: ", b"\r\n").map(Named::Letter);
+    ReportOf::read(octets).map(Named::Report).or(posted).or_else(letter)
 }

@@ -9,6 +9,7 @@
 use sometimes::sometimes;
 
 use super::ledger::{ACCOUNTS, Ledger, LetterId};
+use super::listing::Named;
 use super::peer::Mailbox;
 use super::reported::ReportOf;
 use crate::Dice;
@@ -26,8 +27,11 @@ pub(super) struct PostedId(usize);
 
 /// What is known of such a message.
 pub(super) struct Posted {
+    /// By what reports name it.
+    number: usize,
     /// The account that sends it.
     pub(super) sender: usize,
+    /// What the other server gets, below what machines write above it.
     content: Vec<u8>,
     pub(super) answer: Answer,
     pub(super) recipients: Vec<Receiver>,
@@ -68,45 +72,45 @@ impl Ledger {
             "From: <{sender}>\r\nSubject: Elsewhere\r\nDate: Fri, 13 Feb 2009 23:31:30 +0000\r\n\
              Message-ID: <{number}.posted@elsewhere.test>\r\n\r\n"
         );
-        // Most end where the head that stands above them lies across the edge of a chunk, or near
-        // that.
-        let octets = match dice.below(4) {
-            0 => dice.below(4_000),
-            chunks => (1 + chunks / 3) * CHUNK_OCTETS - dice.below(ABOVE_OCTETS),
-        };
+        let octets = octets_near_an_edge(2, dice);
         let mut content = head.into_bytes();
         while (content.len() as u64) < octets {
             content.extend_from_slice(format!("<{number}> {:x}\r\n", dice.roll()).as_bytes());
         }
         let id = PostedId(self.posted.len());
-        self.post(account, content.clone(), mailboxes);
+        self.post(number, account, content.clone(), mailboxes);
         (id, content)
     }
 
     /// There is a message for the other server, and there may be reports on it.
-    fn post(&mut self, sender: usize, content: Vec<u8>, mailboxes: &[Mailbox]) {
-        let posted = self.posted.len();
+    pub(super) fn post(&mut self, number: usize, sender: usize, content: Vec<u8>, mailboxes: &[Mailbox]) {
         let receiver = |mailbox: &Mailbox| {
-            let report = self.expect_report(ReportOf { posted, mailbox: Some(*mailbox) }, sender);
+            let report = self.expect_report(ReportOf { number, mailbox: Some(*mailbox) }, sender);
             Receiver { mailbox: *mailbox, taken: 0, report }
         };
         let recipients = mailboxes.iter().map(receiver).collect();
-        let delay = self.expect_report(ReportOf { posted, mailbox: None }, sender);
+        let delay = self.expect_report(ReportOf { number, mailbox: None }, sender);
         let answer = Answer::Nothing;
-        self.posted.push(Posted { sender, content, answer, recipients, delay, is_harmed: false });
+        self.posted.push(Posted { number, sender, content, answer, recipients, delay, is_harmed: false });
     }
 
     /// It was answered with 250, or refused by a machine whose disk works.
     pub(super) fn posted_answered(&mut self, id: PostedId, is_accepted: bool) {
-        let posted = &mut self.posted[id.0];
-        let has_left = posted.recipients.iter().any(|recipient| recipient.taken > 0);
-        assert!(is_accepted || !has_left, "message {} was refused, and has left", id.0);
-        posted.answer = if is_accepted { Answer::Accepted } else { Answer::Refused };
+        self.posted[id.0].answered(is_accepted);
+    }
+
+    /// What its writer was told of a letter, or what the machine's index says, is so of the message
+    /// that it sends to the other server.
+    pub(super) fn letter_answered(&mut self, letter: LetterId, is_accepted: bool) {
+        if let Some(posted) = self.posted.iter_mut().find(|posted| posted.number == letter.0) {
+            posted.answered(is_accepted);
+        }
     }
 
     /// The other server has taken a message for these.
     pub(super) fn posted_taken(&mut self, content: &[u8], mailboxes: &[Mailbox]) {
-        let posted = &mut self.posted[number_in(content)];
+        let place = self.posted_in(content);
+        let posted = &mut self.posted[place];
         assert!(content.ends_with(&posted.content), "a message has left that is not what was sent");
         assert!(posted.answer != Answer::Refused, "a message has left that was refused");
         for mailbox in mailboxes {
@@ -119,16 +123,15 @@ impl Ledger {
 
     /// A sector goes bad in which a message of this number lies.
     pub(super) fn harm_posted(&mut self, number: usize) {
-        if let Some(posted) = place_of(number).and_then(|place| self.posted.get_mut(place)) {
-            posted.is_harmed = true;
-        }
+        let harmed = self.posted.iter_mut().find(|posted| posted.number == number);
+        harmed.into_iter().for_each(|posted| posted.is_harmed = true);
     }
 
     /// All outboxes were looked at: these messages are in them.
     pub(super) fn audit_outboxes<'a>(&self, entries: impl Iterator<Item = &'a [u8]>) {
         let mut lie = vec![0; self.posted.len()];
         for entry in entries {
-            let number = number_in(entry);
+            let number = self.posted_in(entry);
             assert!(entry.ends_with(&self.posted[number].content), "an entry is not what was sent");
             lie[number] += 1;
             sometimes!(WaitsInOutbox);
@@ -139,6 +142,19 @@ impl Ledger {
             assert!(posted.answer != Answer::Refused || lie[number] == 0, "message {number} was refused, and waits");
             assert!(lie[number] <= 1, "message {number} is in the queue {} times", lie[number]);
         }
+    }
+
+    /// Which message this is, whatever stands above it.
+    fn posted_in(&self, content: &[u8]) -> usize {
+        let number = number_behind(content, b"\r\nMessage-ID: <", b".posted@");
+        let number = number.or_else(|| number_behind(content, b"\r\nSubject: ", b"\r\n"));
+        let place = number.and_then(|number| self.posted_numbered(number));
+        place.unwrap_or_else(|| panic!("no message of ours: {:?}", String::from_utf8_lossy(content)))
+    }
+
+    /// The message that reports name so.
+    pub(super) fn posted_numbered(&self, number: usize) -> Option<usize> {
+        self.posted.iter().position(|posted| posted.number == number)
     }
 
     /// Whether each recipient has the message, or its sender a report that names the recipient.
@@ -154,17 +170,32 @@ impl Ledger {
     }
 }
 
-/// The place of a message with this number, if it is one of these.
-pub(super) fn place_of(number: usize) -> Option<usize> {
-    number.checked_sub(NUMBERS_FROM)
+impl Posted {
+    fn answered(&mut self, is_accepted: bool) {
+        let has_left = self.recipients.iter().any(|recipient| recipient.taken > 0);
+        assert!(is_accepted || !has_left, "message {} was refused or taken back, and has left", self.number);
+        self.answer = if is_accepted { Answer::Accepted } else { Answer::Refused };
+    }
+
+    /// By what an index knows it.
+    pub(super) fn name(&self) -> Named {
+        if self.number < NUMBERS_FROM { Named::Letter(self.number) } else { Named::Posted(self.number) }
+    }
 }
 
-/// Which message this is, whatever stands above it.
-fn number_in(content: &[u8]) -> usize {
-    let before = b"\r\nMessage-ID: <";
-    let at = content.windows(before.len()).position(|window| window == before);
-    let at = at.unwrap_or_else(|| panic!("no message of ours: {:?}", String::from_utf8_lossy(content)));
-    let digits = content[at + before.len()..].iter().take_while(|byte| byte.is_ascii_digit());
-    let number: usize = digits.fold(0, |number, digit| number * 10 + usize::from(digit - b'0'));
-    number - NUMBERS_FROM
+/// The length of a body that most often ends where the head above it lies across the edge of a
+/// chunk, or near that.
+pub(super) fn octets_near_an_edge(chunks_max: u64, dice: &mut Dice) -> u64 {
+    match dice.below(4) {
+        0 => dice.below(4_000),
+        _ => (1 + dice.below(chunks_max)) * CHUNK_OCTETS - dice.below(ABOVE_OCTETS),
+    }
+}
+
+/// The number between these words, where they stand first.
+pub(super) fn number_behind(octets: &[u8], before: &[u8], after: &[u8]) -> Option<usize> {
+    let at = octets.windows(before.len()).position(|window| window == before)? + before.len();
+    let digits = octets[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let number = std::str::from_utf8(&octets[at..at + digits]).ok()?.parse().ok()?;
+    octets[at + digits..].starts_with(after).then_some(number)
 }

@@ -11,12 +11,13 @@ use sometimes::sometimes;
 
 use super::ledger::{Fate, Ledger, Letter, LetterId};
 use super::peer::Mailbox;
-use super::posted::{self, Answer};
+use super::posted::{Answer, number_behind};
 
 /// What a report is of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct ReportOf {
-    pub(super) posted: usize,
+    /// The number of the message.
+    pub(super) number: usize,
     /// The recipient that does not get the message; `None`: the message takes long.
     pub(super) mailbox: Option<Mailbox>,
 }
@@ -26,16 +27,16 @@ impl ReportOf {
     pub(super) fn read(message: &[u8]) -> Option<ReportOf> {
         let text = String::from_utf8_lossy(message);
         let (_, text) = text.split_once("\r\nContent-Type: multipart/report;")?;
-        let (_, behind) = text.split_once("\r\nMessage-ID: <").expect("a report has the header of its message");
-        let (number, _) = behind.split_once(".posted@").expect("it is a report on one of our messages");
-        let posted = number.parse().ok().and_then(posted::place_of).expect("it is a report on one of our messages");
+        let number = number_behind(text.as_bytes(), b"\r\nSubject: ", b"\r\n");
+        let number = number.or_else(|| number_behind(text.as_bytes(), b"\r\nMessage-ID: <", b".posted@"));
+        let number = number.expect("a report has the header of one of our messages");
         let mailbox = text.contains("\r\nAction: failed\r\n").then(|| {
             let (_, behind) = text.split_once("\r\nFinal-Recipient: rfc822; ").expect("a failure is of a recipient");
             let address = behind.lines().next().unwrap_or_default();
             Mailbox::named(address).unwrap_or_else(|| panic!("a report names {address}")).0
         });
         assert!(mailbox.is_some() || text.contains("\r\nAction: delayed\r\n"), "nobody wants this report: {text}");
-        Some(ReportOf { posted, mailbox })
+        Some(ReportOf { number, mailbox })
     }
 }
 
@@ -48,7 +49,7 @@ impl Ledger {
 
     /// The letter that a report is.
     pub(super) fn report(&self, of: ReportOf) -> LetterId {
-        let posted = &self.posted[of.posted];
+        let posted = &self.posted[self.posted_numbered(of.number).expect("a report is on a message that was sent")];
         let Some(mailbox) = of.mailbox else { return posted.delay };
         let recipient = posted.recipients.iter().find(|recipient| recipient.mailbox == mailbox);
         recipient.unwrap_or_else(|| panic!("a report names {mailbox:?}, which the message is not for")).report
@@ -63,7 +64,7 @@ impl Ledger {
     /// A report is in the machine's index, and so on its disk.
     pub(super) fn report_listed(&mut self, of: ReportOf, account: usize, places: &[(u32, u32)]) {
         let id = self.report(of);
-        let posted = &self.posted[of.posted];
+        let posted = &self.posted[self.posted_numbered(of.number).expect("a report is on a message that was sent")];
         assert_eq!(posted.sender, account, "a report goes to the account that has sent the message");
         assert!(posted.answer != Answer::Refused, "a report has come of a message that was refused");
         let is_right = posted.is_harmed || of.mailbox.is_none_or(|mailbox| !mailbox.takes());

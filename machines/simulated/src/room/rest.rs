@@ -35,6 +35,8 @@ const STOP_AT_LATEST: Micros = Micros::from_millis(7_500);
 /// How long a machine has to tidy up, and how long it is watched in its sleep, and turns that it may take then.
 const SLEEP: Micros = Micros::from_secs(600);
 const TURNS_ASLEEP_MAX: u64 = 20;
+/// The longest message that leaves, with all that stands above it.
+const OCTETS_MAX: u64 = 70_000;
 /// Tries besides of a letter that finds no space, one a minute, and turns of each: it is read twice, and to be delivered, by up to three cores, and what comes
 /// of each of that takes a turn or two.
 const TRIES_IN_VAIN_MAX: u64 = 11;
@@ -155,7 +157,9 @@ impl Room {
         assert!(self.listings[station].is_live(), "a machine serves, and not all of its cores do");
         let ledger = &mut self.ledgers[station];
         let space = audit::audit(&self.stations[station].machine.disk, ledger, 0);
-        let is_full = space.free_bytes <= space.reserve_bytes;
+        let engines = &self.stations[station].engines;
+        let has_room = |core| engines.of(core).store().room().holds(OCTETS_MAX);
+        let is_full = space.free_bytes <= space.reserve_bytes || !self.stations[station].cores().all(has_room);
         assert!(is_full || ledger.all_have_left(), "letters that were held have not left: {:?}", ledger.on_their_way());
         let waiting = ledger.posted_waiting();
         assert!(is_full || waiting.is_empty(), "messages were accepted and never sent: {waiting:?}");
