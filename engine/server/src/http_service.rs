@@ -240,6 +240,11 @@ impl Conversation {
         self.session.kept_bytes() + kept_for(self.errand.as_deref())
     }
 
+    /// Bytes that the client makes the server keep and that are not charged to it.
+    pub(crate) fn uncharged(&self) -> usize {
+        self.kept_bytes().saturating_sub(self.charge.bytes())
+    }
+
     /// What the client makes the server keep.
     pub(crate) fn charge(&self) -> &Charge {
         &self.charge

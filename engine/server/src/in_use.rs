@@ -51,6 +51,8 @@ pub struct InUse {
     pub listeners: usize,
     /// Bytes that clients make the core keep, of what is charged to them.
     pub memory: usize,
+    /// Bytes that sessions keep and that are not charged. None between two turns.
+    pub uncharged: usize,
     /// Bytes of forms and replies of HTTP that sessions hold.
     pub bodies: usize,
     /// Blocks of bytes that were received and not taken, or sent and not acknowledged.
@@ -87,6 +89,7 @@ impl Sum for InUse {
             couriers: one.couriers + other.couriers,
             listeners: one.listeners + other.listeners,
             memory: one.memory + other.memory,
+            uncharged: one.uncharged + other.uncharged,
             bodies: one.bodies + other.bodies,
             blocks: one.blocks + other.blocks,
             send_queues: one.send_queues + other.send_queues,
@@ -107,6 +110,8 @@ impl Engine {
         let (sizes, common) = (self.sizes.pools(), &self.common);
         let pools = common.net.pools();
         let maildrops = common.store.maildrops();
+        let conversations = self.sessions.iter().flatten().filter_map(|session| session.http());
+        let uncharged = conversations.map(|conversation| conversation.uncharged());
         InUse {
             connections: common.net.connection_count(),
             sessions: self.sessions.iter().flatten().count(),
@@ -129,6 +134,7 @@ impl Engine {
             couriers: common.queue.under_way(),
             listeners: common.clerks.listeners.count(),
             memory: common.memory.held(),
+            uncharged: uncharged.sum(),
             bodies: common.bodies + common.replies,
             blocks: sizes.blocks - pools.free_blocks(),
             send_queues: sizes.send_queues - pools.free_send_queues(),

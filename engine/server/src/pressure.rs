@@ -10,7 +10,6 @@
 //! sent away, those that have the most lose their idle ones, at once and whatever they say:
 //! commands that lead to nothing keep no connection.
 
-use budget::Charge;
 use machine::{Instant, Micros};
 use sometimes::sometimes;
 
@@ -142,7 +141,7 @@ impl Engine {
         let mut ended = 0;
         for index in 0..self.sessions.len() {
             let Some(session) = self.sessions.get(index).and_then(Option::as_ref) else { continue };
-            if session.charge().map_or(0, Charge::bytes) >= self.shedding.from {
+            if session.http().map_or(0, |http| http.charge().bytes()) >= self.shedding.from {
                 sometimes!(SessionSentAway);
                 let frame = session.caller.connection.0;
                 self.tell(frame, |session, common| common.break_off(session.caller.connection));
@@ -219,7 +218,7 @@ impl Shortage {
             Shortage::Transactions => session.has_transaction(),
             Shortage::Handshakes => session.is_in_handshake() && common.secure.has_begun(session.caller.connection),
             Shortage::Memory => {
-                session.charge().is_some_and(|charge| common.memory.is_above_share(charge, session.caller.address))
+                session.http().is_some_and(|http| common.memory.is_above_share(http.charge(), session.caller.address))
             }
             Shortage::Connections => !session.is_logged_in(),
         }

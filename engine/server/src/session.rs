@@ -11,7 +11,6 @@ mod telling;
 
 use core::net::IpAddr;
 
-use budget::Charge;
 use machine::Micros;
 use mail::ConnectionKind;
 use net::{ConnectionId, Service};
@@ -238,9 +237,9 @@ impl Session {
         }
     }
 
-    /// What the client makes the server keep, where that can be more than each may.
-    pub(crate) fn charge(&self) -> Option<&Charge> {
-        if let Talk::Http(talk) = &self.talk { Some(talk.charge()) } else { None }
+    /// A conversation in HTTP: its client can make the server keep more than each may.
+    pub(crate) fn http(&self) -> Option<&http_service::Conversation> {
+        if let Talk::Http(talk) = &self.talk { Some(talk) } else { None }
     }
 
     /// Whether it has a record of an SMTP transaction.

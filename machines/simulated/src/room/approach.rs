@@ -33,7 +33,7 @@ pub(super) struct Approach {
 }
 
 impl Approach {
-    const fn by(port: u16, way: Way, protocols: &'static [&'static str]) -> Approach {
+    pub(super) const fn by(port: u16, way: Way, protocols: &'static [&'static str]) -> Approach {
         Approach { port, way, protocols }
     }
 
@@ -89,8 +89,7 @@ impl Room {
         client.buffer_bytes = 1 << (11 + dice.below(6));
         let one = &self.stations[station];
         let address: IpAddress = if dice.one_in(2) { one.address.into() } else { one.address_ipv6.into() };
-        let first =
-            if matches!(talk, Talk::Browser(_) | Talk::Correspondent(_)) { First::Client } else { First::Machine };
+        let first = if matches!(approach.port, 80 | 443) { First::Client } else { First::Machine };
         let mut line = Line::new(client.connect(address, approach.port), first, now);
         let mut means_well = true;
         if approach.way != Way::Clear {

@@ -5,6 +5,7 @@ use machine::{Instant, Micros};
 use super::browser::Browser;
 use super::chronicle::Chronicle;
 use super::correspondent::Correspondent;
+use super::hoarder::Hoarder;
 use super::ledger::Ledger;
 use super::line::Line;
 use super::reader::Reader;
@@ -39,6 +40,7 @@ pub(super) enum Talk {
     Reader(Reader),
     Browser(Browser),
     Correspondent(Box<Correspondent>),
+    Hoarder(Hoarder),
 }
 
 /// Somebody who speaks with a machine.
@@ -71,10 +73,14 @@ impl Visitor {
         self.next = story.now + Micros(50 + self.dice.below(self.pace.0) + self.line.waited(story.now).0 / 64);
         let is_tired = self.line.is_tired(story.now);
         let is_well = story.healed_at.is_some_and(|healed| self.line.moved >= healed);
+        let hoards = matches!(self.talk, Talk::Hoarder(_));
+        let is_well = is_well && !hoards;
         let is_answered = !is_well || self.line.waited(story.now) < ANSWER_AT_LATEST;
         assert!(is_answered, "nobody answers a client, and nothing is wrong");
         let is_hasty = matches!(&self.talk, Talk::Reader(reader) if reader.is_hasty(&self.line, &mut self.dice));
-        if is_hasty || self.dice.happens(leaving) || is_tired {
+        // A hoarder stays as long as the faults.
+        let has_stayed = hoards && story.healed_at.is_some();
+        if is_hasty || self.dice.happens(leaving) || is_tired || has_stayed {
             host.abort(self.line.connection);
             return Progress::IsDone;
         }
@@ -84,6 +90,7 @@ impl Visitor {
             Talk::Reader(reader) => reader.go_on(&mut self.line, &mut around),
             Talk::Browser(browser) => browser.go_on(&mut self.line, &mut around),
             Talk::Correspondent(correspondent) => correspondent.go_on(&mut self.line, &mut around),
+            Talk::Hoarder(hoarder) => hoarder.go_on(&mut self.line, &mut around),
         };
         let is_reset = progress == Progress::GoesOn && host.is_closed(self.line.connection);
         let has_reason = self.trusts != Some(station.life) || self.line.may_be_reset(story.now);

@@ -78,10 +78,12 @@ pub enum Fault {
     DamagedRecords,
     /// Clients stop in the middle of a handshake, and stay.
     HalfHandshakes,
+    /// Crowds of clients make the machine keep what they can, and stay.
+    Hoarders,
 }
 
 /// All of them, in the order in which the dice are asked for them: new ones go to the end.
-pub const FAULTS: [Fault; 36] = [
+pub const FAULTS: [Fault; 37] = [
     Fault::Loss,
     Fault::Duplication,
     Fault::Reordering,
@@ -118,6 +120,7 @@ pub const FAULTS: [Fault; 36] = [
     Fault::CoreClocks,
     Fault::DamagedRecords,
     Fault::HalfHandshakes,
+    Fault::Hoarders,
 ];
 
 /// Those of machines with several cores.

@@ -20,6 +20,7 @@ mod deeds;
 mod doubt;
 mod fault;
 mod forgery;
+mod hoarder;
 mod leaving;
 mod ledger;
 mod line;
@@ -56,6 +57,7 @@ pub use chronicle::{Counts, Trace};
 use client::{Progress, Talk, Visitor};
 use correspondent::Correspondent;
 pub use fault::{FAULTS, Fault, Faults};
+use hoarder::Hoarder;
 use ledger::{ACCOUNTS, BY_POP3, Ledger};
 use listing::Listing;
 use narrow::Narrow;
@@ -190,7 +192,7 @@ impl Room {
             threats: Vec::new(),
             cuts_in_a_row: scenario.faults.contain(Fault::CutsInARow),
             rates: plan.rates,
-            nobody_is_reset: ![Fault::TightPools, Fault::Mishaps, Fault::Partition]
+            nobody_is_reset: ![Fault::TightPools, Fault::Mishaps, Fault::Partition, Fault::Hoarders]
                 .into_iter()
                 .any(|fault| scenario.faults.contain(fault)),
             dice: scenario.dice("schedule"),
@@ -368,6 +370,13 @@ impl Room {
                 let account = ACCOUNTS.len() - 1 - dice.skewed(ACCOUNTS.len() as u64) as usize;
                 let correspondent = Correspondent::new(account, approach, Appetite::Some, &mut dice);
                 self.welcome(host, station, approach, Talk::Correspondent(Box::new(correspondent)), dice);
+            }
+            Deed::Hoarders { host, station, count } => {
+                for _ in 0..count {
+                    let (approach, hoarder) = Hoarder::any(&mut dice);
+                    let own = Dice::new(dice.roll());
+                    self.welcome(host, station, approach, Talk::Hoarder(hoarder), own);
+                }
             }
             Deed::Cut { station, requests } => self.threaten(station, requests),
             Deed::Partition { host, span } => {

@@ -23,6 +23,8 @@ pub(super) enum Deed {
     Browser { host: usize, station: usize },
     /// A client comes that is at the webmail.
     Correspondent { host: usize, station: usize },
+    /// So many clients come that make the machine keep what they can.
+    Hoarders { host: usize, station: usize, count: u64 },
     /// The power is cut once the disk has carried out so many more requests, or a second later.
     Cut { station: usize, requests: u64 },
     /// A host's cable is out for a while.
@@ -245,6 +247,11 @@ impl Scenario {
         }
         add(1 + dice.below(6), Some(Fault::Spreading), &mut |dice| Deed::Spreading { station: station(dice) });
         add(1 + dice.below(12), None, &mut |dice| Deed::Correspondent { host: host(dice), station: station(dice) });
+        add(1 + dice.below(4), Some(Fault::Hoarders), &mut |dice| Deed::Hoarders {
+            host: host(dice),
+            station: station(dice),
+            count: 4 + dice.below(28),
+        });
         Plan { stations, hosts, rates, deeds }
     }
 

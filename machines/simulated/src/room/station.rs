@@ -18,6 +18,8 @@ use crate::{Dice, Engines, MemoryDisk, Mood, SimulatedMachine};
 
 /// Turns in a row that brought nothing, after which the engine is found to spin.
 const IDLE_TURNS_MAX: u32 = 1_000;
+/// One turn in so many is followed by a look at what the core keeps for its clients.
+const TURNS_PER_LOOK: u64 = 8;
 /// How long a core waits that has nothing to do but to ask whether another one listens.
 const PATIENCE: Micros = Micros(50);
 /// Work that one turn may do at most, in frames taken, frames sent and disk requests. Each phase has a budget.
@@ -208,6 +210,9 @@ impl Station {
             assert!(is_excused, "the machine ended: {ending:?}, {:?}", self.machine.console);
         }
         story.fold(self.machine.now);
+        if story.counts.turns.is_multiple_of(TURNS_PER_LOOK) {
+            self.keeps_what_it_promised(core);
+        }
         let sent = self.machine.from_engine.len() - sent_before;
         let taken = frames_before - self.machine.frames_waiting();
         let requested = self.machine.disk.waiting().saturating_sub(waiting_before);
@@ -225,6 +230,14 @@ impl Station {
         }
         self.lines_told = self.machine.console.len();
         self.plan_devices(now);
+    }
+
+    /// What clients make a core keep is charged to them, and is no more than the core has for that.
+    fn keeps_what_it_promised(&self, core: u8) {
+        let in_use = self.engines.of(core).in_use();
+        assert_eq!(in_use.uncharged, 0, "clients make core {core} keep what nobody is charged for");
+        let most = self.make.sizes.kept_bytes_max();
+        assert!(in_use.memory <= most, "core {core} keeps {} bytes, and has {most} for that", in_use.memory);
     }
 
     /// Says how long the turn of `core` took.

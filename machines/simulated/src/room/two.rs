@@ -31,6 +31,20 @@ impl Two {
 
     /// Asks for something. `fields`: lines, as HTTP/1.1 has them. Returns the number of the stream.
     pub(super) fn ask(&mut self, method: &str, path: &str, fields: &str, body: &[u8]) -> u32 {
+        let end = if body.is_empty() { flags::END_STREAM } else { 0 };
+        let stream = self.open(method, path, fields, end);
+        if !body.is_empty() {
+            self.to_say.extend(frame(Kind::Data, flags::END_STREAM, stream, body));
+        }
+        stream
+    }
+
+    /// Asks for something with a body that does not come.
+    pub(super) fn announce(&mut self, method: &str, path: &str, fields: &str) {
+        self.open(method, path, fields, 0);
+    }
+
+    fn open(&mut self, method: &str, path: &str, fields: &str, end: u8) -> u32 {
         let stream = self.next_stream;
         self.next_stream += 2;
         let mut block = Vec::new();
@@ -46,11 +60,7 @@ impl Two {
                 block.extend_from_slice(text.as_bytes());
             }
         }
-        let end = if body.is_empty() { flags::END_STREAM } else { 0 };
         self.to_say.extend(frame(Kind::Headers, flags::END_HEADERS | end, stream, &block));
-        if !body.is_empty() {
-            self.to_say.extend(frame(Kind::Data, flags::END_STREAM, stream, body));
-        }
         stream
     }
 

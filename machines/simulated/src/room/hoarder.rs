@@ -1,0 +1,88 @@
+//! A client that makes the machine keep what it can, and then goes on with nothing: half of a
+//! message, half of a form under a long head, requests over HTTP/2 whose bodies do not come. And
+//! one that tries wrong passwords.
+//!
+//! It hears whatever the machine says, and stays until the machine ends the connection. It is let
+//! in nowhere.
+
+use super::approach::{Approach, Way};
+use super::client::{Around, Progress};
+use super::ledger::ACCOUNTS;
+use super::line::Line;
+use super::make::HOSTNAME;
+use super::two::Two;
+use crate::Dice;
+
+/// Octets of half a message.
+const HALF_A_MESSAGE: usize = 100_000;
+/// Requests over HTTP/2, and fields of each.
+const REQUESTS: usize = 12;
+const FIELDS: usize = 60;
+const FIELD_OCTETS: usize = 100;
+/// NUL, ada@barepost.test, NUL, a wrong password.
+const WRONG_LOGIN: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGJ5cm9u\r\n";
+const WRONG_LOGINS: usize = 3;
+
+pub(super) struct Hoarder {
+    says: Vec<u8>,
+    two: Option<Two>,
+}
+
+impl Hoarder {
+    /// The ways in which such clients come.
+    const WAYS: [Approach; 5] = [
+        Approach::by(25, Way::Clear, &[]),
+        Approach::by(587, Way::Clear, &[]),
+        Approach::by(80, Way::Clear, &[]),
+        Approach::by(443, Way::Tls, &["http/1.1"]),
+        Approach::by(443, Way::Tls, &["http/1.1", "h2"]),
+    ];
+
+    /// Some way, and the client that comes by it.
+    pub(super) fn any(dice: &mut Dice) -> (Approach, Hoarder) {
+        let approach = Hoarder::WAYS[dice.below(Hoarder::WAYS.len() as u64) as usize];
+        let hoarder = match approach.port {
+            25 => Hoarder { says: half_a_message(), two: None },
+            587 => Hoarder { says: [HELLO, &WRONG_LOGIN.repeat(WRONG_LOGINS)].concat().into_bytes(), two: None },
+            _ if approach.is_http_2() => Hoarder { says: Vec::new(), two: Some(requests()) },
+            _ => Hoarder { says: half_a_form(), two: None },
+        };
+        (approach, hoarder)
+    }
+
+    pub(super) fn go_on(&mut self, line: &mut Line, around: &mut Around<'_>) -> Progress {
+        line.mention(&std::mem::take(&mut self.says));
+        if let Some(two) = &mut self.two {
+            line.mention(&std::mem::take(&mut two.to_say));
+        }
+        line.go_on(around.host, around.story.now, around.dice);
+        let heard = line.heard();
+        let is_let_in = heard.windows(5).any(|window| window == b"\n235 ");
+        assert!(!is_let_in, "a wrong password has let a client in: {}", String::from_utf8_lossy(heard));
+        heard.drain(..heard.len().saturating_sub(4));
+        Progress::GoesOn
+    }
+}
+
+const HELLO: &str = "EHLO client.test\r\n";
+
+fn half_a_message() -> Vec<u8> {
+    let begins = format!("{HELLO}MAIL FROM:<hoarder@elsewhere.test>\r\nRCPT TO:<{}>\r\nDATA\r\n", ACCOUNTS[0]);
+    [begins.as_bytes(), &b"So it goes on.\r\n".repeat(HALF_A_MESSAGE / 16)].concat()
+}
+
+fn cookies() -> String {
+    format!("Cookie: a={}\r\n", "c".repeat(FIELD_OCTETS)).repeat(FIELDS)
+}
+
+fn half_a_form() -> Vec<u8> {
+    let form = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 30000\r\n";
+    format!("POST /mail/login HTTP/1.1\r\nHost: {HOSTNAME}\r\n{form}{}\r\nname=ada", cookies()).into_bytes()
+}
+
+fn requests() -> Two {
+    let mut two = Two::new();
+    let form = format!("Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 30000\r\n{}", cookies());
+    (0..REQUESTS).for_each(|_| two.announce("POST", "/mail/login", &form));
+    two
+}
