@@ -27,6 +27,9 @@ address = ["{MACHINE}/24", "{MACHINE_IPV6}/64"]
 gateway = ["{LINUX}", "{LINUX_IPV6}"]
 dns     = ["{NAME_SERVER}"]
 
+[relay]
+private_networks = ["{MX_HOST}/32"]
+
 [access]
 plaintext_auth_from = ["2001:db8::/32", "{HONEST}/32", "{LINUX}/32"]
 

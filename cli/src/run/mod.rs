@@ -45,6 +45,8 @@ pub(crate) const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 /// Memory of a guest that is taken whatever it serves, in MiB, a MiB for each core's stacks left
 /// out.
 const GUEST_OWN_MIB: u64 = 12;
+/// A machine's memory, unless its cores need more.
+const USUAL_MEMORY_MIB: u32 = 256;
 /// The guest's address in QEMU's own network, where the forwarded ports lead.
 const FORWARDED_TO: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 2, 15));
 
@@ -63,9 +65,9 @@ pub(crate) struct Options {
     /// Processor cores of the machine, from 1 to 16; each has a queue of a tap interface made with `multi_queue`
     #[arg(long, value_name = "N", default_value = "1", value_parser = cores)]
     cores: u32,
-    /// Memory of the machine, from 128M to 1024G
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = memory_mib)]
-    memory: u32,
+    /// Memory of the machine, from 128M to 1024G [default: 256M, or as much as its cores and the site need at least]
+    #[arg(long, value_name = "SIZE", value_parser = memory_mib)]
+    memory: Option<u32>,
     /// What runs the machine's instructions
     #[arg(long, value_enum, default_value_t = AcceleratorChoice::Auto)]
     accel: AcceleratorChoice,
@@ -90,10 +92,10 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
 
 /// The image in QEMU.
 fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
-    check_memory(options, own_mib(options, 0))?;
+    memory_for(options, own_mib(options, 0))?;
     let network = network(options)?;
     let data = open(options)?;
-    check_memory(options, own_mib(options, data.site_bytes()?))?;
+    let memory_mib = memory_for(options, own_mib(options, data.site_bytes()?))?;
     let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
     let accelerator = options.accel.choose(&qemu)?;
     let image = image::build(house, stop)?;
@@ -103,7 +105,7 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
         machine: options.machine,
         accelerator,
         cores: options.cores,
-        memory_mib: options.memory,
+        memory_mib,
         network,
         disk: data.disk_path.clone(),
         configuration: data.configuration_path.clone(),
@@ -118,7 +120,8 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
         Network::User { base } => SERVICES.iter().map(|service| (*service, service.forwarded(*base))).collect(),
         Network::Tap { .. } => services_on_tap(&data),
     };
-    announce(&format!("{} under {}", setup.machine, setup.accelerator), options, &services, &data);
+    let machine = format!("{} under {}", setup.machine, setup.accelerator);
+    announce(&machine, (options.cores, memory_mib), &services, &data);
     if stop.is_requested() {
         return Ok(());
     }
@@ -129,16 +132,16 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
 
 /// The engine in this process.
 fn run_hosted(options: &Options, interface: &str, stop: &Stop) -> Result<(), Failure> {
-    check_memory(options, 0)?;
+    let memory_mib = memory_for(options, 0)?;
     let cores = options.cores as u8;
     let taps = Hosted::attach(interface, cores)?;
     let data = open(options)?;
     let services = services_on_tap(&data);
-    announce(&format!("hosted on {interface}"), options, &services, &data);
+    announce(&format!("hosted on {interface}"), (options.cores, memory_mib), &services, &data);
     if stop.is_requested() {
         return Ok(());
     }
-    let machine = Hosted::start(taps, cores, &data, options.memory)?;
+    let machine = Hosted::start(taps, cores, &data, memory_mib)?;
     serve::serve(machine, &watch_services(services), stop)
 }
 
@@ -164,13 +167,17 @@ fn open(options: &Options) -> Result<DataFolder, Failure> {
     Ok(data)
 }
 
+/// The machine's memory in MiB: what was asked for, or else what is usual or needed.
+///
 /// Errors: refused when the engines of so many cores need more memory beside `own_mib`, which is
 /// not theirs.
-fn check_memory(options: &Options, own_mib: u64) -> Result<(), Failure> {
+fn memory_for(options: &Options, own_mib: u64) -> Result<u32, Failure> {
     let Options { cores, memory, .. } = options;
     let needed_mib = (Sizes::memory_bytes_min(*cores as u8) >> 20).saturating_add(own_mib);
-    if u64::from(*memory) >= needed_mib {
-        return Ok(());
+    let usual_mib = u32::try_from(needed_mib).unwrap_or(u32::MAX).max(USUAL_MEMORY_MIB);
+    let memory = memory.unwrap_or(usual_mib);
+    if u64::from(memory) >= needed_mib {
+        return Ok(memory);
     }
     let cores = if *cores > 1 { format!("{cores} cores need") } else { "one core needs".into() };
     Err(Failure::refused(format_args!("--memory {memory}M: {cores} at least {needed_mib}M here")))
@@ -182,11 +189,11 @@ fn own_mib(options: &Options, site_bytes: u64) -> u64 {
     u64::from(options.cores).saturating_add(GUEST_OWN_MIB).saturating_add(site_bytes.div_ceil(1 << 20))
 }
 
-/// `machine`: what it is and where it runs.
-fn announce(machine: &str, options: &Options, services: &[(Service, SocketAddr)], data: &DataFolder) {
+/// `machine`: what it is and where it runs, with so many cores and MiB of memory.
+fn announce(machine: &str, (cores, memory_mib): (u32, u32), services: &[(Service, SocketAddr)], data: &DataFolder) {
     let folder = data.disk_path.parent().unwrap_or(Path::new("."));
-    let cores = if options.cores > 1 { format!("{} cores, ", options.cores) } else { String::new() };
-    say(format_args!("barepost: {machine}, {cores}{} MiB, data in {}", options.memory, folder.display()));
+    let cores = if cores > 1 { format!("{cores} cores, ") } else { String::new() };
+    say(format_args!("barepost: {machine}, {cores}{memory_mib} MiB, data in {}", folder.display()));
     for (service, address) in services {
         say(format_args!("barepost: {} at {address}", service.name));
     }
@@ -345,14 +352,16 @@ mod tests {
         }
         let checked = |arguments: &[&str], site_bytes: u64| {
             let line = Line::try_parse_from([&["run"], arguments].concat()).unwrap();
-            check_memory(&line.options, own_mib(&line.options, site_bytes)).map_err(|failure| failure.to_string())
+            memory_for(&line.options, own_mib(&line.options, site_bytes)).map_err(|failure| failure.to_string())
         };
-        assert_eq!(checked(&["--memory", "128M"], 0), Ok(()));
+        assert_eq!(checked(&["--memory", "128M"], 0), Ok(128));
         let refused = checked(&["--memory", "129M", "--cores", "2"], 0).unwrap_err();
         assert_eq!(refused, "--memory 129M: 2 cores need at least 158M here");
-        assert_eq!(checked(&["--memory", "158M", "--cores", "2"], 0), Ok(()));
+        assert_eq!(checked(&["--memory", "158M", "--cores", "2"], 0), Ok(158));
         let refused = checked(&["--memory", "128M"], 20 << 20).unwrap_err();
         assert_eq!(refused, "--memory 128M: one core needs at least 129M here");
+        let usual = [&[][..], &["--cores", "4"], &["--cores", "16"]].map(|cores| checked(cores, 1 << 20));
+        assert_eq!(usual, [Ok(256), Ok(257), Ok(845)]);
     }
 
     #[test]
