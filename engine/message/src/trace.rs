@@ -63,6 +63,16 @@ impl Protocol {
     }
 }
 
+/// Whether a `Received:` field that [`Received::write`] wrote says that the client had logged in. `value`: what stands behind
+/// the field's name. What the client called itself stands before the line that begins with our name.
+pub fn names_a_login(value: &[u8]) -> bool {
+    let line = value.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"\tby "));
+    let protocol = line.unwrap_or_default().split(|byte| *byte == b' ').skip_while(|word| *word != b"with").nth(1);
+    [Protocol::Esmtp, Protocol::Utf8Smtp].iter().any(|with_login| {
+        [Assurance::Login, Assurance::TlsAndLogin].iter().any(|login| protocol == Some(with_login.name(*login)))
+    })
+}
+
 /// One `Received:` field.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {

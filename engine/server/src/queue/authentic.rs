@@ -14,6 +14,7 @@
 //! - What is not understood proves nothing.
 
 use message::header::Header;
+use message::names_a_login;
 
 use super::entry::domain_of;
 
@@ -32,12 +33,12 @@ const ABOVE: [&str; 7] = [
 pub(super) fn is_authentic(header: &[u8], sender: &str, hostname: &str, is_local: bool) -> bool {
     let is_above = |name: &[u8]| ABOVE.iter().any(|above| name.eq_ignore_ascii_case(above.as_bytes()));
     let Some(top) = Header::new(header).fields().find(|field| !is_above(field.name)) else { return false };
-    let value = core::str::from_utf8(top.value).unwrap_or_default();
     if top.is("Authentication-Results") {
+        let value = core::str::from_utf8(top.value).unwrap_or_default();
         let found = value.trim().split_once(";\r\n\t").filter(|(host, _)| *host == hostname);
         found.is_some_and(|(_, results)| results.split(";\r\n\t").any(|result| is_proof(result.trim_end(), sender)))
     } else if top.is("Received") {
-        is_from_user(value)
+        names_a_login(top.value)
     } else {
         // Only what is written in the webmail has neither.
         is_local
@@ -54,12 +55,6 @@ fn is_proof(result: &str, sender: &str) -> bool {
     // Aligned with the author's domain is that domain and what is below it.
     let author = author.to_ascii_lowercase();
     domain.strip_suffix(&author).is_some_and(|below| below.is_empty() || below.ends_with('.'))
-}
-
-/// Whether the client had logged in that brought a message, as our `Received:` field says (RFC 3848).
-fn is_from_user(received: &str) -> bool {
-    let by = received.split_once("\r\n\tby ").map_or("", |(_, by)| by);
-    matches!(by.split(' ').nth(2), Some("ESMTPA" | "ESMTPSA" | "UTF8SMTPA" | "UTF8SMTPSA"))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use message::header::Header;
+use message::names_a_login;
 use store::{AccountId, AccountInfo, NOTE_BYTES_MAX, NoteChange, Refusal};
 
 use super::{Desk, Done, Step, why};
@@ -85,14 +86,6 @@ impl Verified {
             }
         }
     }
-}
-
-/// Whether a `Received:` field of ours says that the client had logged in (RFC 3848; RFC 6531 section 4.3). `with` stands
-/// behind what the client called itself, on a line that begins with our name.
-fn names_a_login(received: &[u8]) -> bool {
-    let line = received.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"\tby "));
-    let mut words = line.unwrap_or_default().split(|byte| *byte == b' ').skip_while(|word| *word != b"with");
-    matches!(words.nth(1), Some(b"ESMTPA" | b"ESMTPSA" | b"UTF8SMTPA" | b"UTF8SMTPSA"))
 }
 
 /// Whether a message of this author loads what it wants.
