@@ -4,7 +4,7 @@
 //! - Whatever comes, no panic; whoever asks is told once, at once or within the span that is promised.
 //! - A port is bound once and released once, a stream is hung up once; when nobody waits none is left.
 //! - Of records there are only those of the kind that was asked for.
-//! - No client has more waiting than half of what may.
+//! - No client holds more than half of the places for askers of one question.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -36,7 +36,7 @@ enum Deed<'a> {
     Ask {
         name: u8,
         kind: u8,
-        /// The host because of which that is; zero: there is none.
+        /// The host that causes the question; zero: this machine itself.
         host: u8,
     },
     /// The server replies to one of the questions: with a head and a body that are somebody's choice.
@@ -89,7 +89,7 @@ pub fn run(data: &[u8]) {
     house.waits_to_the_end();
 }
 
-/// Who asks: a number of its own, and because of which host.
+/// An asker: its own number, and the host that causes the question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Asker {
     number: u32,
@@ -111,7 +111,7 @@ struct House {
     ports: BTreeMap<u16, (SocketAddr, Vec<u8>)>,
     /// The question that each stream is for, once it was written.
     streams: BTreeMap<StreamId, Vec<u8>>,
-    /// Who waits for what, since when, and because of which host.
+    /// The askers that wait, by number: the question, since when, and the host that causes it.
     waiting: BTreeMap<u32, (Question, Instant, u8)>,
     asked: u32,
 }

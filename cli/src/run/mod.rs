@@ -45,7 +45,7 @@ pub(crate) const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 /// Memory of a guest that is taken whatever it serves, in MiB, a MiB for each core's stacks left
 /// out.
 const GUEST_OWN_MIB: u64 = 12;
-/// A machine's memory, unless its cores need more.
+/// The default memory of a machine, unless its cores and site need more.
 const USUAL_MEMORY_MIB: u32 = 256;
 /// The guest's address in QEMU's own network, where the forwarded ports lead.
 const FORWARDED_TO: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 2, 15));
@@ -167,7 +167,7 @@ fn open(options: &Options) -> Result<DataFolder, Failure> {
     Ok(data)
 }
 
-/// The machine's memory in MiB: what was asked for, or else what is usual or needed.
+/// The machine's memory in MiB: as `--memory` says, or else the default, or as much as is needed.
 ///
 /// Errors: refused when the engines of so many cores need more memory beside `own_mib`, which is
 /// not theirs.
@@ -189,7 +189,7 @@ fn own_mib(options: &Options, site_bytes: u64) -> u64 {
     u64::from(options.cores).saturating_add(GUEST_OWN_MIB).saturating_add(site_bytes.div_ceil(1 << 20))
 }
 
-/// `machine`: what it is and where it runs, with so many cores and MiB of memory.
+/// `machine`: its kind, and where it runs. The pair: its cores, and its memory in MiB.
 fn announce(machine: &str, (cores, memory_mib): (u32, u32), services: &[(Service, SocketAddr)], data: &DataFolder) {
     let folder = data.disk_path.parent().unwrap_or(Path::new("."));
     let cores = if cores > 1 { format!("{cores} cores, ") } else { String::new() };

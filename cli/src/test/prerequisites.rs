@@ -108,7 +108,7 @@ const UNPACKED: &[Unpacked] = &[
 const FILTER: &str = "tests/filter.py";
 /// The script that has mail servers of others for peers.
 const RELAY: &str = "tests/relay.py";
-/// The script that asks a name server of others, and sends to a mail server of others.
+/// The script that uses NSD as a name server, and Postfix as a mail server.
 const ATTACKS: &str = "tests/attacks.py";
 const NSD: Unpacked = Unpacked {
     name: "nsd",

@@ -69,8 +69,8 @@ impl Sealing {
         Ok(())
     }
 
-    /// The next field without its signature: first the one that signs the message, then the seal. It is in the name of a
-    /// domain, with a key that the domain publishes.
+    /// The next field without its signature: first `ARC-Message-Signature`, then `ARC-Seal`.
+    /// `domain`: signs, and publishes `key`.
     ///
     /// Errors: [`Unsignable`].
     pub fn prepare(
@@ -100,7 +100,7 @@ impl Sealing {
         Ok(lines.end(sealed))
     }
 
-    /// The field that was prepared last has this signature.
+    /// Adds `signature` to the field that `prepare` returned last, and keeps the field.
     pub fn signed(&mut self, field: UnsignedField, signature: &[u8]) {
         let field = Some(field.with_signature(signature));
         match self.message {

@@ -147,7 +147,7 @@ impl SigningKey {
         }
     }
 
-    /// The signature over these bytes: what takes the time of signing a message.
+    /// The signature over `signed`. This is the slow step of signing a message.
     ///
     /// Errors: `KeyFails`.
     pub fn sign(&self, signed: &[u8]) -> Result<Vec<u8>, Unsignable> {
@@ -174,7 +174,7 @@ impl Message {
         Ok(field.with_signature(&signature))
     }
 
-    /// The same field without its signature, which is to be computed with the same key.
+    /// The same field without its signature. The caller computes that with the same key.
     ///
     /// Errors: [`Unsignable`].
     pub fn prepare(&self, key: &SigningKey, domain: &Name, now: UnixTime) -> Result<UnsignedField, Unsignable> {
@@ -214,14 +214,14 @@ impl Message {
     }
 }
 
-/// A field that signs, but for its signature.
+/// A DKIM or ARC field that still lacks its signature.
 pub struct UnsignedField {
     lines: Lines,
     signed: Vec<u8>,
 }
 
 impl UnsignedField {
-    /// What the signature is to cover ([`SigningKey::sign`]); nothing, once it was taken.
+    /// The bytes to sign with [`SigningKey::sign`]. Empty once they were taken.
     pub fn take_signed(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.signed)
     }
@@ -270,7 +270,7 @@ impl Lines {
         self.add_word(&format!("t={};", now.seconds()));
     }
 
-    /// The field but for its signature, which covers `signed` and what is there of the field.
+    /// The field without its signature. The signature covers `signed`, then the field so far.
     pub(crate) fn end(mut self, mut signed: Vec<u8>) -> UnsignedField {
         self.add_word("b=");
         header::write_last(&[self.text.as_bytes(), b"\r\n"].concat(), SIGNED_FORM, &mut signed);

@@ -20,7 +20,7 @@ pub(crate) struct Open<A> {
     /// Names it for good.
     pub(crate) number: u64,
     pub(crate) question: Question,
-    /// The client because of which it was asked first.
+    /// The client that caused it first; `None`: this machine itself.
     pub(crate) client: Option<Client>,
     pub(crate) askers: Vec<A>,
     pub(crate) attempt: Attempt,

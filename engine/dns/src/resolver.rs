@@ -5,8 +5,9 @@
 //! - Each attempt comes from a port, with an identifier and with letters' cases that nobody else knows (RFC 5452). A datagram that comes from the
 //!   server's address to that port and isn't the answer means that somebody guesses; then the question is asked by a stream, where he can't.
 //! - A server that is silent or refuses is followed by the next one, and who answered last is asked first.
-//! - Clients share the questions that may wait because of them, and the places of those that wait for the same answer (`share`). What is above a share is
-//!   [`Unanswered::Busy`] at once, which says nothing of the name.
+//! - Clients share the questions that may wait, and the places of those that wait for the same
+//!   answer (`share`). A question above a share is [`Unanswered::Busy`] at once. That says nothing
+//!   of the name.
 //!
 //! Invariant: whoever has asked is told once: at once, or by [`Action::Tell`] within [`QUESTION_SPAN_MAX`] if time is told of.
 
@@ -42,7 +43,7 @@ const FIRST_PORT: u16 = 1024;
 pub struct Limits {
     /// Questions that wait at a time.
     pub questions: usize,
-    /// Those of them that are asked because of clients.
+    /// Of these, the questions that clients cause.
     pub of_clients: usize,
     /// Askers of one question.
     pub askers: usize,
@@ -167,7 +168,7 @@ impl<A: OnBehalf> Resolver<A> {
         None
     }
 
-    /// The clients because of which questions wait.
+    /// The client of each waiting question that a client has caused.
     fn clients(&self) -> impl Iterator<Item = Client> {
         self.open.iter().filter_map(|open| open.client)
     }
@@ -330,7 +331,8 @@ impl<A: OnBehalf> Resolver<A> {
     }
 }
 
-/// Whether one more may wait, beside what waits because of `others`.
+/// Whether one more may wait for `client`. `others`: the client of each that waits now. `most`: how
+/// many may wait in all.
 fn has_share(client: Option<Client>, others: impl Iterator<Item = Client>, most: usize) -> bool {
     client.is_none_or(|client| may_wait(client, others, most))
 }

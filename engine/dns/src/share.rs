@@ -1,24 +1,27 @@
-//! Shares: how much of what waits may be because of one client.
+//! Shares: how many waiting questions, or askers of one question, a client may cause.
 //!
-//! What is asked about a client's mail the client chooses, and how long the answer takes, too. A
-//! client that asks for slow names could hold all questions that may wait, and nothing would be
-//! found out about the mail of others. So an address and its network have a share of them.
+//! A client chooses which names are looked up about its mail, and how long the answers take. A
+//! client that chooses slow names could fill all places for waiting questions. Then nothing would
+//! be looked up about the mail of others. So each address and each network has a share of the
+//! places.
 //!
-//! A network may hold as many as are free, an address half of that: the thresholds that `budget`
-//! has for memory. One network alone gets half of all; when n networks want all, each gets
-//! 1/(n + 1), and as many stay free for the next. A network of which none waits needs no more than
-//! room for one. An IPv6 host has a /64 to itself (RFC 6177), which
-//! counts as an address. A network is a /24 or a /48.
+//! A network may hold as many places as are free, and an address half of that. `budget` has the
+//! same thresholds for memory. One network alone gets half of all places. When n networks want all,
+//! each gets 1/(n + 1), and as many stay free for the next one. A network that holds no place needs
+//! only one that is free.
 //!
-//! Few wait at a time: they are counted when one more is to.
+//! A network is a /24 (IPv4) or a /48 (IPv6). An IPv6 host has a /64 to itself (RFC 6177), so a /64
+//! counts as one address.
+//!
+//! Few wait at a time, so they are counted each time that one more is to wait.
 
 use core::net::IpAddr;
 
-/// A client because of which names are looked up: its address.
+/// A client that causes lookups: its IPv4 address, or its IPv6 /64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Client(u64);
 
-/// What an IPv4 address has in front; no IPv6 host has such an address (RFC 4291 section 2.4).
+/// The bits above an IPv4 address. No IPv6 host has such an address (RFC 4291 section 2.4).
 const IPV4: u64 = 0xffff << 32;
 
 impl Client {
@@ -36,9 +39,9 @@ impl Client {
     }
 }
 
-/// Who asks a resolver.
+/// An asker of a resolver.
 pub trait OnBehalf {
-    /// The client because of which that is; none: this machine itself wants to know it.
+    /// The client that causes the question; `None`: this machine itself asks it.
     fn client(&self) -> Option<Client>;
 }
 
@@ -48,7 +51,8 @@ impl OnBehalf for () {
     }
 }
 
-/// Whether one more may wait because of `client`. `waiting`: the clients because of which others do. `most`: so many may.
+/// Whether one more may wait for `client`. `waiting`: the client of each that waits now. `most`:
+/// how many may wait in all.
 pub(crate) fn may_wait(client: Client, waiting: impl Iterator<Item = Client>, most: usize) -> bool {
     let (mut all, mut of_network, mut of_address) = (1, 1, 1);
     for other in waiting {
@@ -73,7 +77,7 @@ mod tests {
         Client::at(address.parse().unwrap())
     }
 
-    /// So many wait because of `client` beside others, when it wants all.
+    /// How many wait for `client` beside `others` when it asks as often as it can.
     fn share(client: Client, others: &[Client]) -> usize {
         let mut waiting = others.to_vec();
         while may_wait(client, waiting.iter().copied(), MOST) {

@@ -10,14 +10,14 @@ use crate::remembered::Remembered;
 use crate::reply::Reply;
 use crate::site::Site;
 
-/// What this connection has to do with TLS (RFC 6797).
+/// The HTTPS policy of a connection (RFC 6797).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Secrecy {
-    /// Pages are given over it, and nothing is said of TLS.
+    /// Pages are served over it, and responses do not mention TLS.
     Optional,
-    /// It is in the clear, and pages are given over TLS alone: the client is sent on.
+    /// It is in the clear, and pages are served over TLS alone: the client is redirected.
     Elsewhere,
-    /// It is one of TLS, and the client is told to use TLS alone from now on.
+    /// It uses TLS, and the client is told to use TLS alone from now on.
     Here,
 }
 
@@ -58,7 +58,7 @@ pub trait Actions: Outlet {
     /// What was answered before on connections like this one, from the same site.
     fn remembered(&mut self) -> &mut Remembered;
 
-    /// What the connection has to do with TLS.
+    /// The HTTPS policy of this connection.
     fn secrecy(&self) -> Secrecy;
 
     /// The name under which who asks for `host` in the clear finds us over TLS: never a stranger's. `host`: without its port, at most 255 bytes.

@@ -514,7 +514,8 @@ impl Revision {
 const RESULTS: &[u8] = b"Authentication-Results";
 /// Fields that begin so are written by this server alone.
 const OWN_FIELDS: &[u8] = b"X-Barepost-";
-/// It says that a message was here; a mark of this server's says so to this server itself (`relay::loops`).
+/// Says that a message passed an account. Against loops this server trusts only its own mark
+/// (`relay::loops`).
 const DELIVERED_TO: &[u8] = b"Delivered-To";
 
 /// RFC 5322 section 3.6.8.

@@ -63,8 +63,9 @@ impl Protocol {
     }
 }
 
-/// Whether a `Received:` field that [`Received::write`] wrote says that the client had logged in. `value`: what stands behind
-/// the field's name. What the client called itself stands before the line that begins with our name.
+/// Whether a `Received:` field that [`Received::write`] wrote says that the client had logged in.
+/// `value`: the text behind the field's name. Only the line that begins with `by` is read. The name
+/// that the client gave stands above that line.
 pub fn names_a_login(value: &[u8]) -> bool {
     let line = value.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"\tby "));
     let protocol = line.unwrap_or_default().split(|byte| *byte == b' ').skip_while(|word| *word != b"with").nth(1);

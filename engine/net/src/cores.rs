@@ -14,8 +14,8 @@
 //! Invariants:
 //! - A message is never lost once it was taken out here. States (addresses, loads) are told whenever they are others than
 //!   those told last, so that they need no queue; frames beyond a bound are dropped, here, and counted.
-//! - A frame's buffer belongs to one card and goes home to it, whatever becomes of the frame; so many are away at the most, of
-//!   which each core has a share ([`away`]).
+//! - A frame's buffer belongs to one card and returns to it, whatever becomes of the frame. A
+//!   limited number of buffers is away at a time, and each core has a share of it ([`away`]).
 //! - A machine with one core has none of this, and asks once a frame.
 
 mod away;

@@ -3,7 +3,9 @@
 //! A [`Client`] is the outgoing end of one SMTP connection. It is told what the peer says and keeps what there is to say; it knows no TCB, no name server, no store and no
 //! clock, so that a test is a conversation. Beside it stand plain functions of what a queue has to know: where a letter goes ([`route`]), when it is tried again ([`schedule`]),
 //! what its domain says of the hosts there ([`sts`], fetched by a [`Fetch`]), whether a destination is worth trying ([`destinations`]), how often TLS was had there and why not ([`tally`]), how a letter that waits holds what was said of it ([`envelope`]),
-//! what its sender is told ([`report`]), in whose name a letter is sent on ([`srs`]), and whether it was before ([`loops`]). And since it is asked by the same means as a policy is fetched: what a filter makes of a letter that comes ([`filter`]).
+//! what its sender is told ([`report`]), from which address a message is forwarded ([`srs`]), and
+//! whether it was forwarded before ([`loops`]). The verdict of a filter on an arriving message is
+//! here too ([`filter`]), since a filter is asked by the same means as a policy is fetched.
 //!
 //! What a recipient's letter comes to is one of three, as RFC 5321 section 4.2.1 has it: delivered, for a `2yz` to the message; never, for a `5yz` to anything that
 //! concerns it; later, for a `4yz` and for all that nobody can know, above all a connection that is lost.

@@ -1,22 +1,22 @@
-//! Marks by which this server knows a message that it has sent on before.
+//! Marks by which this server recognises a message that it has forwarded before.
 //!
-//! Mail that is sent on may come back: an account here sends on to an account elsewhere that sends on
-//! to one here. A server says in a field that a message was there (`Delivered-To:`), but anybody can
-//! write that field, and could so keep an account from getting mail. So what counts is a mark in a
-//! field of its own: a keyed hash of the account's address and of the message's identifier, which
-//! stays what it is on the way.
+//! Forwarded mail may come back: an account here forwards to an account elsewhere that forwards to
+//! one here. A `Delivered-To:` field says that a message passed an account, but anybody can write
+//! that field. A forged one would keep mail from an account. So only a mark in a field of its own
+//! counts: a keyed hash of the account's address and of the message's identifier. The identifier
+//! does not change on the way.
 //!
 //! Invariants:
-//! - Nobody else can make a mark. One that was seen is of use for messages with the same identifier
-//!   and the same account only: each of them is taken for the message that was there.
-//! - A loop in which another server removes marks ends all the same, by the number of `Received:`
-//!   fields (RFC 5321 section 6.3).
+//! - Only this server can make a mark. A copied mark works only for the same account and messages
+//!   with the same identifier: each of them is taken for the message that was here.
+//! - A loop in which another server removes marks ends by the number of `Received:` fields (RFC
+//!   5321 section 6.3).
 
 use alloc::string::String;
 
 use crate::srs::{Key, characters};
 
-/// The field that has a mark.
+/// The name of the header field that holds a mark.
 pub const FIELD: &str = "X-Loop";
 
 /// Characters of a mark, of five bits each.
@@ -29,7 +29,8 @@ pub struct Mark(u64);
 impl Mark {
     /// `identifier`: the value of the message's `Message-ID:` field, empty where it has none.
     pub fn new(key: &Key, account: &str, identifier: &[u8]) -> Mark {
-        // White space may change on the way, and no address has a NUL: nothing else hashes the same.
+        // White space may change on the way, so it is left out. No address has a NUL, so no other
+        // pair hashes the same text.
         let identifier = identifier.iter().copied().filter(|byte| !byte.is_ascii_whitespace());
         let text = b"\0".iter().copied().chain(account.to_ascii_lowercase().into_bytes()).chain([0]).chain(identifier);
         let bits = u64::BITS.min(5 * CHARACTERS);
@@ -41,7 +42,7 @@ impl Mark {
         value.trim_ascii().eq_ignore_ascii_case(self.text().as_bytes())
     }
 
-    /// The field that has it, with its line end.
+    /// The header field that holds it, with its line end.
     pub fn field(self) -> String {
         [FIELD, ": ", &self.text(), "\r\n"].concat()
     }

@@ -1,8 +1,8 @@
-//! Which addresses a name of somebody else's may lead to.
+//! Which IP addresses the records of other domains may lead to.
 //!
-//! A domain's records name any address that the domain's owner likes, also one inside the network of
-//! this machine. A connection there reaches services that the Internet does not, so what a record
-//! names is called only where the Internet can be.
+//! The owner of a domain can put any address into its records, also one inside the network of this
+//! machine. A connection there reaches services that the Internet cannot reach. So this server
+//! connects to such an address only if a host of the public Internet may have it.
 //!
 //! Sources: the IANA special-purpose address registries (RFC 6890), RFC 6598, RFC 5737, RFC 3849,
 //! RFC 9637; RFC 6052 and RFC 3056 for IPv6 addresses that lead to an IPv4 address.
@@ -44,7 +44,7 @@ fn is_public_ipv6(address: Ipv6Addr) -> bool {
         [0x2002, high, low, ..] => is_public_ipv4(embedded(high, low)),
         // Protocol assignments, documentation.
         [0x2001, ..=0x1ff | 0xdb8, ..] | [0x3fff, ..=0xfff, ..] => false,
-        // All that is global unicast; link-local, unique local and multicast are outside.
+        // Global unicast. Link-local, unique local and multicast addresses are outside.
         [0x2000..=0x3fff, ..] => true,
         _ => false,
     }

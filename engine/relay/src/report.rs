@@ -50,17 +50,18 @@ pub enum Kind {
     Delivered,
 }
 
-/// What has the address to which a report goes.
+/// The kind of recipient that a report has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReportTo {
     /// The sender of the message.
     Sender,
-    /// An account that sends the message on. Nobody else is told.
+    /// The account that forwards the message. The sender is not told.
     Forwarder,
 }
 
 impl ReportTo {
-    /// What the message is called at the beginning of a sentence, and what was to be done with it.
+    /// The name of the message at the beginning of a sentence, and the participle for what was to
+    /// be done.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             ReportTo::Sender => ("Your message", "delivered"),
@@ -78,9 +79,9 @@ pub struct Report<'a> {
     pub hostname: &'a str,
     /// Who writes: an address that somebody reads.
     pub from: &'a str,
-    /// Where the report goes: an address that is not empty.
+    /// The address that the report goes to. It is not empty.
     pub to: &'a str,
-    /// What is there.
+    /// The kind of recipient at `to`.
     pub reader: ReportTo,
     /// When.
     pub date: UnixTime,

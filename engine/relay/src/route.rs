@@ -5,7 +5,8 @@
 //! Invariants:
 //! - Nothing is sent to ourselves, by whatever name or address, nor to whom a domain prefers no more than us: it would come back (RFC 5321 section 5.1).
 //! - What nobody can know now is tried later; only what name servers say makes an end.
-//! - No name of another domain leads to an address that is not public ([`is_public`]), unless it is in [`Us::callable`].
+//! - No name of another domain leads to an address that is not public ([`is_public`]), unless the
+//!   address is in [`Us::callable`].
 //! - There are at most [`HOPS_MAX`] hops, and a route asks for at most 11 names.
 //!
 //! Answers to: RFC 5321 sections 5.1 and 5.2; RFC 7505 (null MX); RFC 3596 (IPv6).
@@ -32,7 +33,7 @@ pub const HOPS_MAX: usize = HOSTS_MAX * ADDRESSES_MAX * 2;
 pub enum Target<'a> {
     /// To who takes the mail of a domain, or of the address in brackets.
     Domain(smtp::Domain<'a>),
-    /// To this host, of which another domain says that it serves for it.
+    /// To this host, which another domain names as a server of its own.
     Host(&'a Name),
     /// To this host, which takes our mail for others.
     Smarthost(&'a Name),
@@ -47,7 +48,7 @@ pub struct Us<'a> {
     pub name: &'a Name,
     /// Where we are.
     pub addresses: &'a [IpAddr],
-    /// Where other domains' hosts are called though their addresses are not public.
+    /// Addresses at which hosts of other domains are contacted although they are not public.
     pub callable: &'a [RangeInclusive<IpAddr>],
     /// By what we reach others.
     pub families: Families,
@@ -102,7 +103,7 @@ pub enum Unroutable {
     TakesNoMail,
     /// None of the hosts that take its mail has an address, or one that we reach.
     NoAddress,
-    /// Their addresses are not public ([`is_public`]).
+    /// The hosts that take its mail have no public address ([`is_public`]).
     Private,
     /// Its mail comes to us, who do not know it.
     ComesBack,
@@ -112,12 +113,12 @@ pub enum Unroutable {
     NoSmarthost,
 }
 
-/// Where the name of a host is from.
+/// The source of a host's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Trust {
     /// The configuration names it.
     Configured,
-    /// Another domain's records do.
+    /// The DNS records of another domain name it.
     Strangers,
 }
 
@@ -253,7 +254,7 @@ struct Found {
     addresses: Vec<(IpAddr, bool)>,
     /// Whether one of its addresses is ours.
     is_ours: bool,
-    /// Whether one was left out because it is not public.
+    /// Whether an address was left out because it is not public.
     has_private: bool,
 }
 
@@ -314,7 +315,7 @@ impl Us<'_> {
         is_of_family && !is_nobody && !is_everybody && !self.is_at(address)
     }
 
-    /// Whether such a host is called at this address.
+    /// Whether a host may be contacted at this address. `trust`: the source of its name.
     fn calls(&self, address: IpAddr, trust: Trust) -> bool {
         let address = address.to_canonical();
         let is_named = || self.callable.iter().any(|range| range.contains(&address));

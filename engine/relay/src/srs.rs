@@ -101,7 +101,7 @@ impl Key {
         characters(self.hash(sealed.as_bytes()), SEAL_CHARACTERS)
     }
 
-    /// What nobody else can make of this text.
+    /// The keyed hash of a text (SipHash-2-4), which only this server can compute.
     pub(crate) fn hash(&self, text: &[u8]) -> u64 {
         SipHasher24::new_with_key(&self.0).hash(text)
     }

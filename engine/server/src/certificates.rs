@@ -245,7 +245,8 @@ impl Engine {
         self.judge_certificates();
     }
 
-    /// Finds out whether browsers may be told to come over TLS alone, which pages that are remembered say.
+    /// Finds out whether browsers may be told to use TLS alone. Cached responses say so: they are
+    /// dropped when that changes.
     pub(crate) fn judge_certificates(&mut self) {
         if self.common.secure.judge_certificates(self.common.wall) {
             self.common.pages = Remembered::nothing();

@@ -254,7 +254,7 @@ impl Clerks {
         self.at_work.remove(frame)?.letter
     }
 
-    /// A signature is there for which a clerk waits.
+    /// The signature that a request handler waits for was computed.
     fn sign(&mut self, frame: FrameId, office: &mut Office<'_, impl Machine>) {
         let Some(signing) = self.at_work.get_mut(frame).and_then(|working| working.signing.as_mut()) else { return };
         if signing.take_signature(office.jobs) {
@@ -466,7 +466,7 @@ impl Engine {
         }
     }
 
-    /// A signature is there that a clerk has asked for.
+    /// The signature that a request handler has asked for was computed.
     pub(crate) fn clerk_signs(&mut self, frame: FrameId, machine: &mut impl Machine) {
         let (clerks, mut office) = self.common.clerks_at_work(machine);
         clerks.sign(frame, &mut office);

@@ -25,7 +25,8 @@
 //!   to serve when all have taken theirs. Asked to stop, it tells the others. Each stops when no other may ask it for anything; the
 //!   first one goes last. A disk that fails is told to all.
 //! - **Names**: the first core asks name servers, and remembers what they said: see `names`.
-//! - **Hashes** of passwords and signatures are computed by all cores but the first, for all: see `jobs`.
+//! - **Password hashes and signatures** are computed for all cores by all but the first: see
+//!   `jobs`.
 //! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right. Failures are told to all, so that
 //!   it does not matter to which core a client comes; how many logins an address has under way each core counts for itself.
 //! - **Letters that are put off** (greylisting): all cores are told of them, and of who is known, so that it does not matter to which core they come again.
@@ -99,7 +100,8 @@ pub struct Papers {
     pub signing_keys: Arc<[SigningKey]>,
     /// Who is believed about the names of other servers.
     pub authorities: Authorities,
-    /// Those that browsers believe. If they vouch for our certificates, browsers are told to come over TLS alone.
+    /// The authorities that browsers trust. If they vouch for our certificates, browsers are told
+    /// to use TLS alone.
     pub browser_authorities: Authorities,
 }
 
@@ -173,7 +175,7 @@ pub(crate) enum Message {
     LoginFailed(Arc<Failure>),
     /// A letter was put off, or an origin of letters is known.
     Met(Met),
-    /// A password hash or a signature is to be computed, or is.
+    /// A password hash or a signature is to be computed, was computed, or is not needed any more.
     Job(JobMessage),
 }
 

@@ -151,7 +151,7 @@ impl Directory {
         Login { account: known.map(|known| known.id), name: known.map_or(address, |known| known.address).into() }
     }
 
-    /// How much the account with this address may have in its mailboxes; the machine's own accounts have no limit.
+    /// The quota of the account with this address. The machine's own accounts have no limit.
     pub(crate) fn quota(&self, address: &str) -> Quota {
         match self.has_domain_of(address) {
             true => self.quotas.get(address).copied().unwrap_or(self.quota),

@@ -66,9 +66,9 @@ pub enum Next {
 pub(crate) enum Computed {
     /// A step in a handshake of TLS.
     Handshake,
-    /// A signature of ours.
+    /// A signature that this server makes.
     Signature,
-    /// Whether the signature of another is right.
+    /// The check of another server's signature.
     Verification,
     /// A password hash.
     Hash,
@@ -96,7 +96,7 @@ pub struct Engine {
     pub(crate) parcels: Option<Parcels>,
     /// What other cores send through this one, and the card had no room for yet.
     pub(crate) to_transmit: VecDeque<(CoreId, Box<Parcel>)>,
-    /// In the next turn they have the room that the card has, before this core.
+    /// In the next turn the other cores may fill the card before this core.
     pub(crate) others_transmit_first: bool,
     pub(crate) common: Common,
     /// The session of each connection, in the connection's slot.
@@ -175,7 +175,7 @@ impl Engine {
         matches!(self.common.store.state(), State::Serving | State::ReadOnly(_)).then_some(CRASH_SECTOR)
     }
 
-    /// The messages and mailboxes of this core's accounts, to look at.
+    /// The messages and mailboxes of this core's accounts, to be read.
     pub fn store(&self) -> &Store {
         &self.common.store.own.store
     }
@@ -302,7 +302,7 @@ impl Engine {
         let mut budget = budget_of(SPEAKERS_PER_TURN);
         let output = match &mut self.parcels {
             None => {
-                // Whichever comes first may fill the card.
+                // The first of both may fill the card, so they take turns.
                 let others_first = self.others_transmit_first;
                 self.others_transmit_first = !others_first;
                 if others_first {
@@ -385,14 +385,14 @@ impl Engine {
         true
     }
 
-    /// A job is done: what waits for it goes on with the result.
+    /// A job is done: its waiter goes on with the result.
     pub(crate) fn job_done(&mut self, (waiter, number): (Waiter, JobNumber), machine: &mut impl Machine) {
         match waiter {
             Waiter::Session(frame) => return self.session_resumed(frame),
             Waiter::Clerk(frame) => self.clerk_signs(frame, machine),
             Waiter::Courier(frame) => self.courier_seals(frame),
         }
-        // Unless it was taken the waiter is gone, which a session would have said.
+        // Only a waiter that is gone has not taken its result. Sessions abandon their jobs before.
         self.common.jobs.take_result(number);
     }
 

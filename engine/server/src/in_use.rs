@@ -51,7 +51,7 @@ pub struct InUse {
     pub listeners: usize,
     /// Bytes that clients make the core keep, of what is charged to them.
     pub memory: usize,
-    /// Bytes that sessions keep and that are not charged. None between two turns.
+    /// Bytes that sessions keep and that are not charged. Zero between two turns.
     pub uncharged: usize,
     /// Bytes of forms and replies of HTTP that sessions hold.
     pub bodies: usize,

@@ -1,20 +1,19 @@
-//! What takes some milliseconds of a core and cannot be cut: password hashes and signatures, one at a
-//! time, on a core that has the time, and in an order that is fair.
+//! Jobs: password hashes and signatures. Each takes some milliseconds of a core and cannot be cut.
+//! A core computes one at a time, when it has the time, in a fair order.
 //!
-//! A job owns what it needs, so it is computed on any core: where there are several, never on the
-//! first one, which the disk and often the network card depend on. The result goes to the waiter
-//! that asked.
+//! A job owns its input, so any core can compute it. The first of several cores computes none: the
+//! disk and often the network card depend on that core. The result goes to the waiter that asked.
 //!
 //! - Signatures are computed in the order in which they were asked for.
-//! - Of hashes, those of a client that has not failed come before those of one that has, from
-//!   wherever they come (`mail::Throttle::guilt`); every fourth turn goes to the job that waits
+//! - Hashes of clients without failures come before hashes of clients with failures, from wherever
+//!   they come (`mail::Throttle::guilt`). Every fourth turn goes to the hash that has waited
 //!   longest, so that each has its turn.
 //! - After a hash a core rests from hashing as long as the hash took, unless it has nothing else to
 //!   do. So hashes take half of a busy core's time at most.
 //!
 //! Invariants:
-//! - A waiter has one job at most. A result is given for the number of its job, so it is never
-//!   taken for another's.
+//! - A waiter has one job at most. A result carries the number of its job, so it is never taken for
+//!   the result of another.
 //! - A session's job is not computed once the session is gone, unless it is being computed already.
 
 use alloc::boxed::Box;
@@ -27,45 +26,45 @@ use machine::{CoreId, Instant};
 use mail::Throttle;
 use tasks::FrameId;
 
-/// Of so many hashes one goes to the job that waits longest.
+/// One hash in so many is the one that has waited longest.
 const TURNS_PER_OLDEST: u32 = 4;
 
 /// Names a job among those that a core has asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct JobNumber(u64);
 
-/// What is to be computed.
+/// The work of a [`HashJob`].
 pub(crate) enum HashTask {
     /// Whether this is the password that the hash was made of.
     Check { password: Vec<u8>, hash: String },
-    /// Nothing, for as long: nobody has this password.
+    /// Nothing, but it takes as long as a check: no account has this password.
     Spend { password: Vec<u8> },
     /// The hash of a new password.
     Make { password: Vec<u8>, salt: [u8; mail::SALT_BYTES] },
 }
 
-/// What came of it.
+/// The result of a job.
 pub(crate) enum JobResult {
     /// The password is the one that the hash was made of.
     Right {
-        /// What was asked about.
+        /// The password and the hash that were checked.
         password: Vec<u8>,
         hash: String,
     },
     Wrong,
     Made(String),
-    /// The signature; `None`: the key cannot do it.
+    /// The signature; `None`: the key cannot make it.
     Signed(Option<Vec<u8>>),
 }
 
-/// For which client a hash is computed.
+/// The client that a hash is computed for.
 pub(crate) struct Applicant {
     pub(crate) address: IpAddr,
     /// The account's name, if failures of this client count.
     pub(crate) name: Option<String>,
 }
 
-/// What is resumed when a job is done.
+/// The task that is resumed when a job is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Waiter {
     /// The session of a connection.
@@ -76,7 +75,7 @@ pub(crate) enum Waiter {
     Courier(FrameId),
 }
 
-/// For which job of which core a result is.
+/// The job and the core that a result is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Waiting {
     number: JobNumber,
@@ -95,13 +94,13 @@ pub(crate) struct HashJob {
 /// A signature to be computed.
 pub(crate) struct SignatureJob {
     pub(crate) waiting: Waiting,
-    /// What it covers.
+    /// The bytes that it covers.
     pub(crate) signed: Vec<u8>,
     /// The key's number among those of the machine.
     pub(crate) key: usize,
 }
 
-/// What cores tell each other of jobs.
+/// A message of one core to another about a job.
 pub(crate) enum JobMessage {
     HashAsked(Box<HashJob>),
     SignatureAsked(Box<SignatureJob>),
@@ -143,7 +142,7 @@ impl Jobs {
         }
     }
 
-    /// Asks for a hash for the session of `frame`, which is resumed when its result is there.
+    /// Asks for a hash. The session of `frame` is resumed when the result is there.
     pub(crate) fn ask_hash(&mut self, frame: FrameId, applicant: Applicant, task: HashTask) -> JobNumber {
         let (core, waiting) = self.place(Waiter::Session(frame));
         let job = HashJob { waiting, applicant, task };
@@ -154,7 +153,8 @@ impl Jobs {
         waiting.number
     }
 
-    /// Asks for a signature over these bytes with this key. The waiter is resumed when it is there.
+    /// Asks for a signature over `signed`. `key`: the key's number. The waiter is resumed when the
+    /// signature is there.
     pub(crate) fn ask_signature(&mut self, waiter: Waiter, signed: Vec<u8>, key: usize) -> JobNumber {
         let (core, waiting) = self.place(waiter);
         let job = SignatureJob { waiting, signed, key };
@@ -165,7 +165,7 @@ impl Jobs {
         waiting.number
     }
 
-    /// Which core computes the next job, if it is another, and for which waiter.
+    /// The core that computes the next job (`None`: this one), and where the result belongs.
     fn place(&mut self, waiter: Waiter) -> (Option<CoreId>, Waiting) {
         let number = JobNumber(self.next_number);
         self.next_number += 1;
@@ -183,20 +183,20 @@ impl Jobs {
         self.signatures.retain(|job| !is_unwanted(job.waiting));
     }
 
-    /// The core that computes the next job: the one with the fewest of this core's, and not the
-    /// first of several.
+    /// The core that computes the next job: the one with the fewest jobs of this core. It is never
+    /// the first of several.
     fn least_busy(&self) -> CoreId {
         let others = (u8::from(self.cores > 1)..self.cores).map(CoreId);
         let load = |core: &CoreId| match *core == self.own {
             true => self.hashes.len() + self.signatures.len(),
             false => self.away.values().filter(|away| *away == core).count(),
         };
-        // Of several that are as busy it is this one, or another each time.
+        // On a tie it is this core, or each of the others in turn.
         let turn = |core: &CoreId| (self.next_number + u64::from(core.0)) % u64::from(self.cores);
         others.min_by_key(|core| (load(core), *core != self.own, turn(core))).unwrap_or(self.own)
     }
 
-    /// Nobody waits for the job's result any more.
+    /// The job's result is not needed any more.
     pub(crate) fn abandon(&mut self, number: JobNumber) {
         self.remove(|waiting| waiting.core.is_none() && waiting.number == number);
         self.results.remove(&number);
@@ -210,7 +210,7 @@ impl Jobs {
         self.results.remove(&number)
     }
 
-    /// Another core tells something. The waiter returned is to be resumed: its result is there.
+    /// Takes a message from another core. A returned waiter is to be resumed: its result is there.
     pub(crate) fn message_arrived(&mut self, from: CoreId, message: JobMessage) -> Option<(Waiter, JobNumber)> {
         match message {
             JobMessage::HashAsked(job) => self.hashes.push(*job),
@@ -219,7 +219,7 @@ impl Jobs {
                 self.remove(|waiting| waiting.core == Some(from) && waiting.number == number);
             }
             JobMessage::Computed(number, waiter, result) => {
-                // A result that nobody waits for any more is not kept.
+                // The result of an abandoned job is not kept.
                 self.away.remove(&number)?;
                 self.results.insert(number, *result);
                 return Some((waiter, number));
@@ -228,17 +228,17 @@ impl Jobs {
         None
     }
 
-    /// What other cores are to be told next.
+    /// The next message to another core.
     pub(crate) fn next_message(&mut self) -> Option<(CoreId, JobMessage)> {
         self.messages.pop_front()
     }
 
-    /// The signature whose turn it is.
+    /// The next signature to compute.
     pub(crate) fn next_signature(&mut self) -> Option<SignatureJob> {
         self.signatures.pop_front()
     }
 
-    /// The hash whose turn it is, if one may be computed now. `is_quiet`: the core has nothing else
+    /// The next hash to compute, if one may be computed now. `is_quiet`: the core has nothing else
     /// to do.
     pub(crate) fn next_hash(
         &mut self,
@@ -267,7 +267,7 @@ impl Jobs {
         self.rests_until = ended + ended.since(began);
     }
 
-    /// The job is computed. The waiter returned is to be resumed.
+    /// Takes the result of a job that this core has computed. A returned waiter is to be resumed.
     pub(crate) fn computed(&mut self, waiting: Waiting, result: JobResult) -> Option<(Waiter, JobNumber)> {
         let Waiting { number, waiter, core } = waiting;
         match core {
@@ -316,14 +316,14 @@ mod tests {
         }
     }
 
-    /// Computes a job, and says whose it was.
+    /// Computes a hash, and returns the index of the session that asked for it.
     fn compute(jobs: &mut Jobs, throttle: &Throttle) -> Option<usize> {
         let (waiting, _) = jobs.next_hash(throttle, NOW, true)?;
         session(jobs.computed(waiting, JobResult::Wrong)).map(FrameId::index)
     }
 
-    /// Many clients of one network fail at one account; returns what is known of that, and their
-    /// jobs.
+    /// Many clients of one network fail to log in to one account, and each has a job. Returns the
+    /// throttle that knows of the failures.
     fn flood(jobs: &mut Jobs) -> Throttle {
         let mut throttle = Throttle::new([1; 16]);
         for host in 0..100 {
@@ -388,7 +388,7 @@ mod tests {
         assert_eq!(jobs.next_deadline(), Some(NOW + HASH + HASH));
     }
 
-    /// The cores that compute `count` hashes which this one asks for.
+    /// Core `own` asks for `count` hashes. Returns each core that computes some, and how many.
     fn cores_asked(own: u8, cores: u8, count: u32) -> Vec<(usize, usize)> {
         let mut jobs = Jobs::new(CoreId(own), cores);
         for index in 0..count {
@@ -438,7 +438,7 @@ mod tests {
         assert!(jobs.next_signature().is_some());
     }
 
-    /// Carries what two cores tell each other, and says which sessions of the first are resumed.
+    /// Delivers the messages of two cores to each other. Returns the sessions that are resumed.
     fn carry(cores: &mut [Jobs; 2]) -> Vec<FrameId> {
         let mut resumed = Vec::new();
         for from in [0, 1] {

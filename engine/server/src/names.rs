@@ -5,7 +5,8 @@
 //! - Whoever has asked is told once, in a later call than that in which he asked: within [`dns::QUESTION_SPAN_MAX`], unless the machine stops meanwhile.
 //! - Nothing is asked where no name server is known: of those that the configuration names; or, where it says nothing of the network, of those that the network names.
 //! - What waits is bounded: so many questions for the servers, of which some are kept for couriers, so many askers of each, so many bytes of answers that are remembered.
-//!   Of the questions and of the askers an address and a network of clients have a share (`dns::Client`); what is asked above that is [`Unanswered::Busy`] at once.
+//!   Each address and each network of clients has a share of the questions and of the askers
+//!   (`dns::Client`). A question above the share is [`Unanswered::Busy`] at once.
 //! - Ports and streams belong to questions that wait, and end with them.
 
 use alloc::boxed::Box;
@@ -24,7 +25,8 @@ use crate::cores::Message;
 use crate::engine::Engine;
 use crate::session::Caller;
 
-/// A port of UDP is bound for each question: `net` has as many. What is asked because of clients the clients choose, and mail that leaves has to ask, too.
+/// Each question binds a UDP port, and `net` has as many. Clients choose what is asked about them,
+/// so some questions are kept for mail that leaves.
 const LIMITS: Limits = Limits { questions: 128, of_clients: 96, askers: 128, cache_bytes: 1 << 20 };
 
 /// Who asks.
@@ -35,7 +37,7 @@ pub(crate) struct Asker {
     pub(crate) who: Inquirer,
     /// Which of the core's questions this is.
     pub(crate) number: QuestionNumber,
-    /// The client about which something is to be found out.
+    /// The client that the question is about; `None`: this machine itself asks it.
     pub(crate) client: Option<Client>,
 }
 
@@ -110,12 +112,12 @@ impl Names {
         self.is_trusted
     }
 
-    /// A session or a courier of this core asks for something that this machine itself needs to know.
+    /// A session or a delivery attempt of this core asks a question for this machine itself.
     pub(crate) fn ask(&mut self, who: Inquirer, question: Question) -> QuestionNumber {
         self.ask_for(None, who, question)
     }
 
-    /// A session asks for something about its client, which shares what may wait with other clients.
+    /// A session asks a question about its client. Clients share the questions that may wait.
     pub(crate) fn ask_about(&mut self, caller: Caller, question: Question) -> QuestionNumber {
         self.ask_for(Some(Client::at(caller.address)), Inquirer::Session(caller.connection.0), question)
     }

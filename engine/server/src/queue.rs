@@ -470,7 +470,7 @@ impl Engine {
         step(frame, &mut self.common, Courier::handshake_resumed);
     }
 
-    /// A signature is there that this courier has asked for.
+    /// The signature that this delivery attempt has asked for was computed.
     pub(crate) fn courier_seals(&mut self, frame: FrameId) {
         step(frame, &mut self.common, Courier::signature_made);
     }

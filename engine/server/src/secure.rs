@@ -67,7 +67,7 @@ pub(crate) struct Secure {
     settings: Vec<Option<Settings>>,
     certificates: Vec<Certificate>,
     browser_authorities: Authorities,
-    /// Whether they believe each certificate.
+    /// Whether these authorities vouch for each certificate.
     is_publicly_trusted: bool,
     clock: Clock,
     tickets: TicketKeys,
@@ -97,7 +97,8 @@ impl Secure {
     }
 
     /// `certificates`: the one for everybody else first; without one there is no TLS. `secret`: known to all cores of the machine, and to nobody else.
-    /// Of the authorities, the first are believed about the names of other hosts, the second by browsers.
+    /// The first authorities are believed about the names of other hosts. Browsers trust the
+    /// second.
     pub(crate) fn new(
         certificates: &[Certificate],
         [authorities, browser_authorities]: [Authorities; 2],
@@ -132,14 +133,14 @@ impl Secure {
         }
     }
 
-    /// Finds out whether browsers believe the certificates. Returns whether they did not before, or do not any more.
+    /// Finds out whether browsers trust the certificates. Returns whether that has changed.
     pub(crate) fn judge_certificates(&mut self, now: UnixTime) -> bool {
         let is_believed = |certificate| self.browser_authorities.believe(certificate, now);
         let is_publicly_trusted = self.is_there() && self.certificates.iter().all(is_believed);
         core::mem::replace(&mut self.is_publicly_trusted, is_publicly_trusted) != is_publicly_trusted
     }
 
-    /// Whether browsers believe each of the certificates.
+    /// Whether browsers trust each of the certificates.
     pub(crate) fn is_publicly_trusted(&self) -> bool {
         self.is_publicly_trusted
     }

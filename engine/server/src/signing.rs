@@ -5,8 +5,9 @@
 //!
 //! Invariants:
 //! - What is signed is what is stored. No more of a letter is in memory than its header.
-//! - A signature takes up to some milliseconds, and cannot be cut: it is a job (`jobs`), for a session, for a request handler of
-//!   the webmail, or for a delivery attempt that seals what it sends on (`queue::sealing`).
+//! - A signature takes up to some milliseconds and cannot be cut, so it is a job (`jobs`). The
+//!   waiter is a session, a request handler of the webmail, or a delivery attempt that seals a
+//!   forwarded message (`queue::sealing`).
 //! - Of each letter [`LEAST_BYTES`] of the header are kept, whatever others keep. What it needs
 //!   more comes from a pool of [`POOL_BYTES`] for all letters of a core, of which one address gets
 //!   a third (`budget`). A letter that has no room there is refused for now, rather than going
@@ -49,13 +50,13 @@ impl Signer {
         Signer { keys, kept: MemoryBudget::new(POOL_BYTES, key) }
     }
 
-    /// Computes a signature: this takes long.
+    /// Computes a signature, which takes up to some milliseconds.
     pub(crate) fn compute(&self, job: &SignatureJob) -> JobResult {
         JobResult::Signed(self.keys.get(job.key).and_then(|key| key.sign(&job.signed).ok()))
     }
 
-    /// The key with which chains are sealed, and its number: of RSA, since not everybody who verifies them knows another (RFC
-    /// 8617 section 4.1.3).
+    /// The key that seals ARC chains, and its number. It is an RSA key, since not all verifiers
+    /// know another algorithm (RFC 8617 section 4.1.3).
     pub(crate) fn sealing_key(&self) -> Option<(usize, &SigningKey)> {
         self.keys.iter().enumerate().find(|(_, key)| key.algorithm() == Algorithm::RsaSha256)
     }
@@ -78,7 +79,7 @@ pub(crate) struct Signing {
     stage: Stage,
     /// Those that are made, a field each.
     signatures: Vec<String>,
-    /// The next one, which is being computed.
+    /// The job that computes the next one, and its field.
     job: Option<(JobNumber, UnsignedField)>,
     address: IpAddr,
     /// What is kept of it, in [`Signer::kept`].
@@ -110,7 +111,7 @@ impl Signing {
             Stage::Arrived(message, ..) => message.footprint(),
             Stage::Over => 0,
         };
-        // What is signed of a header is written once more.
+        // The signed part of a header is copied once more.
         signer.kept.charge(&mut self.charge, self.address, 2 * bytes).map_err(|_| Refusal::Busy)
     }
 
@@ -135,7 +136,8 @@ impl Signing {
         self.stage = Stage::Over;
     }
 
-    /// Asks for the next signature, if there is one to be made and it was not asked for. Whether it is waited for.
+    /// Asks for the next signature, if one is left and none was asked for. Returns whether one is
+    /// being computed.
     pub(crate) fn ask(&mut self, waiter: Waiter, signer: &Signer, jobs: &mut Jobs, now: UnixTime) -> bool {
         while self.job.is_none()
             && let Stage::Arrived(message, domain, next) = &mut self.stage
@@ -144,7 +146,7 @@ impl Signing {
                 self.stage = Stage::Over;
                 return false;
             };
-            // A message that one key cannot sign another may.
+            // Another key may sign a message that this key cannot.
             if let Ok(mut field) = message.prepare(key, domain, now) {
                 self.job = Some((jobs.ask_signature(waiter, field.take_signed(), *next), field));
             }
@@ -153,7 +155,7 @@ impl Signing {
         self.job.is_some()
     }
 
-    /// Takes the signature that was asked for, if it is there.
+    /// Takes the signature that was asked for. False: it is not there.
     pub(crate) fn take_signature(&mut self, jobs: &mut Jobs) -> bool {
         let result = self.job.as_ref().and_then(|(number, _)| jobs.take_result(*number));
         let Some((JobResult::Signed(signature), (_, field))) =

@@ -260,7 +260,7 @@ pub enum RecipientRefusal {
     TooOften,
     /// Nobody knows who sends; he is to come again: 450 4.7.1.
     ComeAgain,
-    /// A limit was reached before it was known whether mail is taken from the client: 451 4.7.0.
+    /// The server is too busy to check whether it takes mail from the client: 451 4.7.0.
     Unchecked,
     /// The client has named so many who are not here that it is told of nobody whether he is: 421 4.7.0, and the session is over.
     Guessing,

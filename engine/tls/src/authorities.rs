@@ -84,7 +84,8 @@ impl Authorities {
         Ok(Authorities { roots: Arc::new(roots), named: named.into() })
     }
 
-    /// Whether they believe the certificate, by the chain that it is shown with, at this time (RFC 5280 section 6).
+    /// Whether these authorities vouch for the certificate, with its chain, at this time (RFC 5280
+    /// section 6).
     pub fn believe(&self, certificate: &Certificate, now: UnixTime) -> bool {
         let key = certificate.key();
         let Some((own, others)) = key.cert.split_first() else { return false };

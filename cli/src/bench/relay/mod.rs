@@ -44,7 +44,7 @@ const SIGNING_KEYS: &[(&str, &str)] = &[(
 
 /// Accounts may send as much as they like.
 const LIMITS: &str = "[limits]\nmessages_per_day = \"unlimited\"\nnew_recipients_per_day = \"unlimited\"\n";
-/// The hosts to which ours sends have private addresses.
+/// Barepost sends to hosts with private addresses.
 const RELAY: &str = "[relay]\nprivate_networks = [\"10.9.0.0/24\"]\n";
 /// Where both servers ask for names.
 const NETWORK: &str = "dns = [\"10.9.0.3\"]\n";

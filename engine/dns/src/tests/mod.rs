@@ -37,7 +37,7 @@ pub(super) struct Asked {
 }
 
 impl OnBehalf for u32 {
-    /// Numbers below 1,000 are of this machine itself, others of a host each.
+    /// Askers below 1,000 are this machine itself. Other numbers are the IPv4 addresses of clients.
     fn client(&self) -> Option<Client> {
         (*self >= 1000).then(|| Client::at(IpAddr::V4((*self).into())))
     }

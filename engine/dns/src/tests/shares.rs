@@ -1,4 +1,4 @@
-//! How many questions wait because of whom.
+//! How many questions and askers may wait for one client or network.
 
 use alloc::format;
 
@@ -11,7 +11,7 @@ const NEIGHBOUR: u32 = 0xc000_0202;
 const OTHER: u32 = 0xc633_6401;
 const BUSY: Option<Result<Answer, Unanswered>> = Some(Err(Unanswered::Busy));
 
-/// So many questions of its own a client may have wait.
+/// How many questions `client` may have wait, each for another name.
 fn asks(house: &mut House, client: u32, name: &str) -> usize {
     (0..).take_while(|number| house.ask(client, &format!("{name}{number}.test"), RecordKind::Ipv4).is_none()).count()
 }
@@ -23,10 +23,10 @@ fn a_network_holds_a_share_of_the_questions_and_others_are_asked() {
     assert_eq!(asks(&mut house, NEIGHBOUR, "b"), 3, "with its neighbour it has half");
     assert_eq!(house.ask(HOST, "more.test", RecordKind::Ipv4), BUSY, "that says nothing of the name");
     assert_eq!(asks(&mut house, OTHER, "c"), 2);
-    // What this machine itself wants to know has room beside all of them.
+    // Questions of this machine itself have places beside those of clients.
     assert_eq!(asks(&mut house, 1, "d"), 10);
     assert_eq!(house.ask(OTHER, "e.test", RecordKind::Ipv4), BUSY);
-    // What was answered is nobody's any more.
+    // An answered question frees its place.
     house.asked.clear();
     house.resolver.set_servers([], house.now);
     house.work();

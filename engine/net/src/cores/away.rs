@@ -1,9 +1,9 @@
 //! Buffers of this core's card that are with other cores.
 //!
-//! Half of those that may be away are divided between the cores, so that one that is slow to give
-//! them back takes nothing from the others. The other half goes to whichever core needs it.
+//! Half of the buffers that may be away are divided between the cores. So a core that is slow to
+//! return buffers takes nothing from the shares of the others. Any core may use the other half.
 //!
-//! Invariant: a buffer is charged to the core that it was passed to first, until it is home.
+//! Invariant: a buffer is charged to the core that it was passed to first, until it returns.
 
 use heapless::Vec;
 use machine::CoreId;
@@ -13,15 +13,15 @@ use super::message::Kind;
 
 /// Buffers that may be away at once.
 pub(super) const FRAMES_MAX: usize = 256;
-/// Those of them that may hold something else than steered segments.
+/// Of these, the buffers that may hold something else than steered segments.
 const STRAYS_MAX: usize = FRAMES_MAX / 2;
-/// Those of them that no core has for itself.
+/// Of these, the buffers that are in no core's share.
 const SHARED_MAX: usize = FRAMES_MAX / 2;
 
 pub(super) struct Away {
     charged: Vec<usize, CORES_MAX>,
     frames: usize,
-    /// Those beyond the shares of the cores that they are charged to.
+    /// Buffers beyond the shares of the cores that they are charged to.
     shared: usize,
 }
 
@@ -31,7 +31,7 @@ impl Away {
         Away { charged: (0..cores).map(|_| 0).collect(), frames: 0, shared: 0 }
     }
 
-    /// How many each other core has for itself.
+    /// The share of each other core, in buffers.
     fn share(&self) -> usize {
         (FRAMES_MAX - SHARED_MAX) / self.charged.len().saturating_sub(1).max(1)
     }

@@ -49,7 +49,7 @@ pub(crate) enum Hearsay {
 /// Where the buffer of a frame belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Home {
-    /// The core whose card it is of.
+    /// The core that owns the card.
     pub(super) core: CoreId,
     /// The core that it was passed to first, to which it is charged while it is away.
     pub(super) charged_to: CoreId,

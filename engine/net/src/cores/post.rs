@@ -24,7 +24,7 @@ const HEARSAY_MAX: usize = 32;
 
 pub(super) struct Post {
     frames: VecDeque<Passed>,
-    /// Each with the core that it was charged to.
+    /// Buffers to return, each with the core that it was charged to.
     shells: VecDeque<(Frame, CoreId)>,
     hearsay: VecDeque<Hearsay>,
     /// What was told last of the machine's addresses.

@@ -5,8 +5,9 @@
 //! has two more than another, the next SYN gives it to the one with the fewest. So a core that is slow to get rid of
 //! connections gets fewer.
 //!
-//! The core that steers receives and sends for all the others. So it has half as many connections as each of them while
-//! there are few, and then fewer by an eighth of those that it could still have. When the others are full, it is.
+//! The steering core receives and sends for all the others, so it gets fewer connections. While
+//! there are few, it has half as many as each other core. Later it has fewer by an eighth of those
+//! that it could still have. When the others are full, it is full too.
 //!
 //! Owners tell how many connections they have, of a bucket and in all. These are states: what was told last counts, however
 //! often it was told before. And they tell how many SYNs they have seen of those that were given to them: a bucket whose last
@@ -24,7 +25,8 @@ use machine::CoreId;
 
 use super::CORES_MAX;
 
-/// The core that steers has fewer connections than the others by this part of those that it could still have.
+/// The steering core has fewer connections than the others, by those that it could still have
+/// divided by this.
 const SPARED_PART: u32 = 8;
 
 /// Buckets of the table.
@@ -163,12 +165,13 @@ pub(super) struct Steering {
     buckets: Box<[Bucket]>,
     /// This core first.
     members: Vec<Member, CORES_MAX>,
-    /// How many each member may have.
+    /// Connections that each member may have.
     connections_max: u32,
 }
 
 impl Steering {
-    /// `members`: the cores to steer for, at most [`CORES_MAX`], this one first. Each may have `connections_max`.
+    /// `members`: the cores to steer for, at most [`CORES_MAX`], this one first. `connections_max`:
+    /// how many each of them may have.
     pub(super) fn new(members: impl Iterator<Item = CoreId>, connections_max: usize) -> Steering {
         let member = |core| Member { core, connections: 0, syns_seen: 0, syns_given: 0 };
         let members: Vec<Member, CORES_MAX> = members.map(member).collect();
@@ -226,14 +229,15 @@ impl Steering {
     }
 }
 
-/// The load of the member in this place. The core that steers is given more than it has, the less the fuller it is.
+/// The load by which the member in place `at` is compared. An addition makes the steering core
+/// (place 0) seem busier. The addition shrinks as that core fills.
 fn counted_load(at: usize, member: &Member, connections_max: u32) -> u32 {
     let load = member.load();
     let more = load.min(connections_max.saturating_sub(load) / SPARED_PART);
     load.saturating_add(if at == 0 { more } else { 0 })
 }
 
-/// The member with the smallest counted load, and that load; of several this core is the last.
+/// The member with the smallest counted load, and that load. On a tie this core comes last.
 fn least_loaded(members: &[Member], connections_max: u32) -> (u8, u32) {
     let all = members.iter().enumerate().map(|(at, member)| (at, counted_load(at, member, connections_max)));
     all.min_by_key(|(at, load)| (*load, *at == 0)).map_or((0, 0), |(at, load)| (at as u8, load))

@@ -57,7 +57,7 @@ pub enum Quota {
 }
 
 impl Quota {
-    /// In octets, on a disk of so many bytes. `None`: as much as the disk has room for.
+    /// In octets. `disk_bytes`: the size of the disk. `None`: as much as the disk has room for.
     pub fn octets(self, disk_bytes: u64) -> Option<u64> {
         match self {
             Quota::HalfOfDisk => Some(disk_bytes / 2),

@@ -26,7 +26,8 @@ pub struct Relay {
     others: BTreeMap<HostName, Way>,
     /// The files of authorities that are believed beside those of the web.
     pub authorities: Vec<AuthorityFile>,
-    /// Where hosts that other domains name are called though their addresses are not public.
+    /// Networks in which hosts of other domains are contacted although their addresses are not
+    /// public.
     pub private_networks: Vec<Prefix>,
 }
 

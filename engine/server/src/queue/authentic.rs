@@ -1,24 +1,24 @@
-//! Whether a message that is sent on came from the sender that its reverse path names.
+//! Whether a forwarded message came from the sender that its reverse path names.
 //!
-//! A report goes to the sender. Anybody can write any reverse path, so a report about mail that came
-//! from outside goes there only where SPF let the host send in the name of that domain, or where
-//! DMARC passed for it. Else the machine would send mail to addresses of an attacker's choice.
+//! A report goes to the sender, but anybody can write any reverse path. So a report about mail from
+//! outside goes to the sender only if SPF or DMARC passed for the sender's domain. Otherwise an
+//! attacker could choose the addresses that this server sends mail to.
 //!
-//! What the machine found out stands on top of the stored message, above the `Received:` field that
-//! the machine wrote itself, and stays there when the message is sent on. So nothing else is stored,
-//! and a message of which nothing stands there has no authenticated sender.
+//! The results of these checks stand on top of the stored message, above the `Received:` field that
+//! this server wrote. They stay there when the message is forwarded, so nothing else is stored. A
+//! message from outside without results has no authenticated sender.
 //!
 //! Invariants:
-//! - Nothing below the first `Received:` or `Authentication-Results:` field is looked at: a client
-//!   may have written it. Of those on top none is a client's (`message::Revision`).
-//! - What is not understood proves nothing.
+//! - Nothing below the first `Received:` or `Authentication-Results:` field is read: a client may
+//!   have written it. No client can write the fields on top (`message::Revision`).
+//! - A result that is not understood proves nothing.
 
 use message::header::Header;
 use message::names_a_login;
 
 use super::entry::domain_of;
 
-/// Fields that this machine writes above what was found out.
+/// Fields that this server writes above the results.
 const ABOVE: [&str; 7] = [
     "Return-Path",
     "Delivered-To",
@@ -29,7 +29,8 @@ const ABOVE: [&str; 7] = [
     "ARC-Authentication-Results",
 ];
 
-/// Whether a message with this header came from `sender`. `is_local`: that is an address at a domain of this server.
+/// Whether a message with this header came from `sender`. `is_local`: `sender` is at a domain of
+/// this server.
 pub(super) fn is_authentic(header: &[u8], sender: &str, hostname: &str, is_local: bool) -> bool {
     let is_above = |name: &[u8]| ABOVE.iter().any(|above| name.eq_ignore_ascii_case(above.as_bytes()));
     let Some(top) = Header::new(header).fields().find(|field| !is_above(field.name)) else { return false };
@@ -40,19 +41,19 @@ pub(super) fn is_authentic(header: &[u8], sender: &str, hostname: &str, is_local
     } else if top.is("Received") {
         names_a_login(top.value)
     } else {
-        // Only what is written in the webmail has neither.
+        // Only a message written in the webmail has neither field.
         is_local
     }
 }
 
-/// Whether a result says that the sender's domain is behind the message.
+/// Whether a result proves that the message came from the sender's domain.
 fn is_proof(result: &str, sender: &str) -> bool {
     let domain = domain_of(sender);
     if let Some(checked) = result.strip_prefix("spf=pass smtp.mailfrom=") {
         return checked.eq_ignore_ascii_case(&domain);
     }
     let Some(author) = result.strip_prefix("dmarc=pass header.from=") else { return false };
-    // Aligned with the author's domain is that domain and what is below it.
+    // The author's domain and its subdomains are aligned.
     let author = author.to_ascii_lowercase();
     domain.strip_suffix(&author).is_some_and(|below| below.is_empty() || below.ends_with('.'))
 }

@@ -5,10 +5,10 @@
 //!
 //! | | |
 //! |---|---|
-//! | who sends it on | `Delivered-To:` above it names the account, for people and other servers, and a mark says so to this one (`relay::loops`). A message with the account's mark was here: it runs in circles, and goes no further |
-//! | its reverse path | an address at the account's domain that stands for the sender (`relay::srs`), if the sender is authenticated (`authentic`); an empty one stays empty, and an address that was made here stays what it is. A sender that is not authenticated has none, nor has one that is too long or has quotes: then the account's own address stands there |
+//! | the account that forwards it | `Delivered-To:` above it names the account, for people and other servers. A mark names it for this server (`relay::loops`). A message with the account's mark was here: it is in a loop, and goes no further |
+//! | its reverse path | an address at the account's domain that stands for the sender (`relay::srs`), if the sender is authenticated (`authentic`). An empty path stays empty, and an address that was made here stays unchanged. The account's own address replaces a sender that is not authenticated, is too long or has quotes |
 //! | what was found out about it | stands above it, and is sealed (`sealing`) |
-//! | who is told that it does not arrive | the sender, if it is authenticated, by a report that leaves by the same outbox; else the account, by a report in its inbox. So nobody else's address gets reports of mail that it did not send, and nothing that was accepted is lost silently |
+//! | the recipient of failure reports | the sender, if it is authenticated, by a report that leaves by the same outbox. Otherwise the account, by a report in its inbox. So no address gets reports of mail that it did not send, and no accepted message is lost silently |
 //!
 //! Invariants:
 //! - Recipients are the account, which has bit 0, and those to whom its mail is sent on, in the order of the configuration, a bit each. Each gets it by a delivery with an origin of its own, and is marked then, as all in `courier` are: so none gets it twice, whenever the power fails.
@@ -45,7 +45,7 @@ pub(super) const OWN: u8 = 0;
 pub(super) enum Nature {
     /// In an envelope: it leaves.
     Posted,
-    /// As it came, for an account with mail that is sent on, with this mark.
+    /// As it came, for an account that forwards its mail with this mark.
     Arrived(Mark),
     /// The same; and it has been here before.
     ComesBack,
@@ -150,14 +150,14 @@ impl Courier {
         let own = self.address(OWN);
         let key = srs::Key::new(hands.common.store.secret_of_paths());
         let rewritten = key.rewrite(reverse_path, &entry::domain_of(own), hands.common.wall);
-        // What comes back to the address goes to the sender for which it stands.
+        // A bounce to that address goes to the sender that it stands for.
         let is_authentic =
             |path: &String| restored(path, hands.common).is_some_and(|sender| self.is_sender_authentic(&sender, hands));
         rewritten.filter(is_authentic).unwrap_or_else(|| own.to_string())
     }
 
-    /// The sender elsewhere to which reports about a message that is sent on go. `None`: they go
-    /// into the inbox of the account.
+    /// The sender at another server that gets the reports about a forwarded message. `None`: they
+    /// go into the inbox of the account.
     pub(super) fn reports_to(&self, hands: &Hands<'_>) -> Option<String> {
         let path = &self.envelope()?.reverse_path;
         let sender = restored(path, hands.common).or_else(|| (!self.is_posted()).then(|| path.clone()))?;
@@ -170,15 +170,15 @@ impl Courier {
         self.entry.as_ref().is_some_and(|entry| is_authentic(&entry.header, sender, hostname, is_local))
     }
 
-    /// Whether this is a message that came for the account and is sent on. Nothing else has the
-    /// field on top that is written here: below an envelope there is a `Received:` field, or what
-    /// the webmail or a report begins with.
+    /// Whether this is a message that came for the account and is forwarded. Nothing else has our
+    /// `Delivered-To:` field on top. Below other envelopes there is a `Received:` field, or the
+    /// first field of a webmail message or a report.
     pub(super) fn is_sent_on(&self, hands: &Hands<'_>) -> bool {
         let Some((entry, own)) = self.entry.as_ref().zip(self.account_address(hands)) else { return false };
         !self.is_posted() || entry.header.starts_with(delivered_to(own).as_bytes())
     }
 
-    /// The address of the account whose outbox this is.
+    /// The address of the account that has this outbox.
     pub(super) fn account_address<'a>(&self, hands: &'a Hands<'_>) -> Option<&'a str> {
         Some(hands.common.store.account(self.place.0)?.address)
     }
@@ -199,7 +199,7 @@ impl Courier {
     }
 }
 
-/// The field on top of what an account sends on.
+/// The `Delivered-To:` field on top of a message that an account forwards.
 fn delivered_to(own: &str) -> String {
     ["Delivered-To: ", own, "\r\n"].concat()
 }
@@ -222,13 +222,13 @@ pub(super) fn reverse_path(header: &[u8]) -> (&str, usize) {
     path.map_or(("", 0), |path| (path, end + 2))
 }
 
-/// The mark of a message with this header that an account sends on.
+/// The mark of a message with this header that the account `own` forwards.
 fn mark_of(own: &str, header: &[u8], common: &Common) -> Mark {
     let key = srs::Key::new(common.store.secret_of_paths());
     Mark::new(&key, own, Header::new(header).field("Message-ID").map_or(b"", |field| field.value))
 }
 
-/// Whether the message was sent on with it before.
+/// Whether the message was forwarded with this mark before.
 fn has_mark(mark: Mark, header: &[u8]) -> bool {
     Header::new(header).fields().any(|field| field.is(loops::FIELD) && mark.is_in(field.value))
 }

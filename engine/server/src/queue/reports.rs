@@ -2,8 +2,9 @@
 //!
 //! What became of it a report says of one recipient: it comes once because it has an origin of its own, and so it says one thing. That it takes long one report says of all
 //! whom an entry stands for and who have not got it. Either comes into the inbox of the account that sent the letter, whatever the letter's reverse
-//! path is, which is one of its addresses. Of a message that is sent on it goes to the sender, if that is authenticated, and else into the inbox of the account
-//! that sends it on; also if it is a bounce, of which nobody else is told (`forwarding`).
+//! path is, which is one of its addresses. A report about a forwarded message goes to the sender,
+//! if the sender is authenticated, and otherwise into the inbox of the account that forwards it.
+//! That account also gets the reports about bounces, which have no sender (`forwarding`).
 //!
 //! That somebody has it is told only where the sender asks for that: of who is here that it was delivered, and of who is elsewhere that it went on to a host that will not tell.
 //! A host that knows what the sender wants tells it himself.

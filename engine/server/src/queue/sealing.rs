@@ -1,7 +1,8 @@
 //! The seals of letters that are sent on: what was found out about a letter when it came is said to who gets it, by a set of fields that our domain signs (ARC, crate `dkim`).
 //!
 //! Who gets it sees our address where the letter's own domain does not let us send, and maybe a changed letter, if somebody before us has changed it: what proved whose it is may be gone.
-//! Before such a letter is brought into the outbox for the first to whom it is sent on, it is read once and hashed, and two signatures are computed, as those under letters of our
+//! Before such a message is put into the outbox for its first forwarding address, it is read once
+//! and hashed. Then two signatures are computed, as those under messages of our
 //! own users are (`signing`). It is done once for all to whom it goes, and again if the power fails meanwhile.
 //!
 //! Not sealed is:
@@ -31,17 +32,17 @@ pub(super) enum Seal {
     Unknown,
     /// It is hashed, for this to be said.
     Hashing(Box<Reading>, Found),
-    /// It is signed.
+    /// Its signatures are being computed.
     Signing(Box<Unsealed>),
     /// This, if anything.
     Made(String),
 }
 
-/// A message whose seal is being made.
+/// A message that is being sealed (ARC).
 pub(super) struct Unsealed {
     message: Message,
     sealing: Sealing,
-    /// In whose name it is sealed.
+    /// The domain that seals it.
     domain: Name,
     /// The next field, whose signature is being computed.
     job: Option<(JobNumber, UnsignedField)>,
@@ -128,7 +129,7 @@ impl Courier {
         (self.seal, self.stage) = (Seal::NOTHING, Stage::Sorted);
     }
 
-    /// A signature is there that was asked for.
+    /// The signature that was asked for was computed.
     pub(super) fn signature_made(&mut self, hands: &mut Hands<'_>) -> Way {
         let (Stage::Sealed, Seal::Signing(unsealed)) = (self.stage, &mut self.seal) else { return self.go_on(hands) };
         if unsealed.take_signature(hands) && unsealed.sealing.is_open() && unsealed.ask(hands) {

@@ -177,8 +177,8 @@ impl Courier {
             .map_or(info.internal_date, |until| until.max(info.internal_date))
     }
 
-    /// How long that is ago, by the dates, as far as the time allows that the machine has run with
-    /// the entry.
+    /// The time since then, by the dates. The time for which the machine has run with the entry
+    /// bounds it.
     fn age(&self, info: MessageInfo, hands: &Hands<'_>) -> Micros {
         let Common { queue, now, wall, .. } = &*hands.common;
         let released = self.released(info).0;

@@ -104,8 +104,9 @@ impl Standings {
         }
     }
 
-    /// The age of an entry that is so old by the dates, and was held for so long: the clock may be
-    /// wrong now, or may have been when the entry came.
+    /// The age of an entry. `dated`: its age by the dates. `held`: how long it was held. The clock
+    /// may be wrong now, or may have been when the entry came, so the time that the machine has run
+    /// with the entry bounds the age.
     pub(super) fn age(&self, place: Place, dated: Micros, held: Micros, now: Instant) -> Micros {
         let Some(standing) = self.entries.get(&place) else { return Micros::default() };
         let age_min = Micros(standing.age_min(now).0.saturating_sub(held.0));

@@ -10,8 +10,9 @@
 //! - RCPT does not wait for longer than [`PATIENCE`], whatever name servers do; and a list that does not answer says nothing.
 //! - Addresses in 127.0.0.0/8 say that somebody is listed, and of those none in 127.255.255.0/24, by which lists say that they were asked wrongly.
 //! - A list that did not answer is not asked for a while ([`QUIET`]), so that nobody else waits for it, nor do others for a place in the queue to name servers.
-//! - A client that was not looked up because too many questions wait is deferred: nothing is let through for a limit of ours. Of those questions each
-//!   network has its share (`names`), so a client cannot have others deferred.
+//! - A client that was not looked up because too many questions wait is deferred, and not let
+//!   through unchecked. Each network has a share of those questions (`names`), so a client cannot
+//!   have others deferred.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -193,8 +194,8 @@ pub(super) fn forget(hands: &mut Hands<'_>) -> bool {
 }
 
 impl Hands<'_> {
-    /// Whether the client was not looked up for a limit of ours, and nothing excuses that. Then it
-    /// is looked up again with the next recipient.
+    /// Whether the client was not looked up because of a limit of ours, and no list trusts it. Then
+    /// it is looked up again with the next recipient.
     pub(super) fn is_not_looked_up(&mut self) -> bool {
         let is_limited =
             Standing::of(self.client.as_deref()).is_some_and(|standing| standing.is_limited && !standing.is_trusted());

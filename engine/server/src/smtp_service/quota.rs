@@ -96,7 +96,7 @@ fn allowed(account: AccountId, hands: &Hands<'_>) -> Option<u64> {
     let is_kept = directory.forwarding(known.address).is_none_or(|forwarding| forwarding.keep == Keep::Copy);
     let quota = directory.quota(known.address);
     let store = &hands.common.store.own.store;
-    // As long as less than half of the disk is used no account has as much.
+    // While less than half of the disk is used, no account can have that much.
     let may_be_short = quota != Quota::HalfOfDisk || store.is_half_full();
     quota.octets(store.disk_bytes()).filter(|_| is_kept && may_be_short)
 }

@@ -52,7 +52,7 @@ pub(crate) enum Verified {
     Nobody,
     /// The author is of that domain: DMARC has passed.
     Domain(String),
-    /// The author is an account of this server's, which had logged in.
+    /// The author is an account of this server that had logged in.
     Account,
 }
 
@@ -63,7 +63,7 @@ impl Verified {
     pub(crate) fn of(beginning: &[u8]) -> Verified {
         let mut fields = Header::new(beginning).fields();
         let results = match fields.find(|field| field.is("Received") || field.is("Authentication-Results")) {
-            // What is written in the webmail comes by no protocol.
+            // A message written in the webmail has no `Received:` field.
             None => return Verified::Account,
             Some(field) if field.is("Received") => {
                 return if names_a_login(field.value) { Verified::Account } else { Verified::Nobody };

@@ -71,7 +71,7 @@ pub(super) struct Correspondent {
     left: u64,
     /// Rows of the last list that it has still to read.
     unread: Vec<Row>,
-    /// Letters that it has read, and still searches for.
+    /// Messages that it has read, and has yet to search for.
     sought: Vec<LetterId>,
     /// Unread messages of each mailbox, as its first list counts them.
     pub(super) unseen: Option<BTreeMap<u32, u32>>,

@@ -315,7 +315,7 @@ impl Correspondent {
     }
 }
 
-/// The accounts here, and the mailboxes of the other server, that a letter is for.
+/// The accounts here, and the mailboxes of the other server, that a message is for.
 fn recipients(dice: &mut Dice) -> (Vec<usize>, Vec<Mailbox>) {
     match dice.below(8) {
         0 => (vec![0, 1], vec![]),

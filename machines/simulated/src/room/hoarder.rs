@@ -1,9 +1,9 @@
-//! A client that makes the machine keep what it can, and then goes on with nothing: half of a
-//! message, half of a form under a long head, requests over HTTP/2 whose bodies do not come. And
-//! one that tries wrong passwords.
+//! A client that makes the machine keep as much memory as it can, and then sends no more. It sends
+//! half of a message, half of a form with a long head, or HTTP/2 requests without their bodies.
+//! Another one tries wrong passwords.
 //!
-//! It hears whatever the machine says, and stays until the machine ends the connection. It is let
-//! in nowhere.
+//! The client reads what the machine says, and stays until the machine ends the connection. No
+//! login succeeds.
 
 use super::approach::{Approach, Way};
 use super::client::{Around, Progress};
@@ -38,7 +38,7 @@ impl Hoarder {
         Approach::by(443, Way::Tls, &["http/1.1", "h2"]),
     ];
 
-    /// Some way, and the client that comes by it.
+    /// A random way, and the client that comes by it.
     pub(super) fn any(dice: &mut Dice) -> (Approach, Hoarder) {
         let approach = Hoarder::WAYS[dice.below(Hoarder::WAYS.len() as u64) as usize];
         let hoarder = match approach.port {

@@ -73,7 +73,7 @@ pub(super) struct Letter {
     pub(super) departure: Departure,
     /// It goes to another server as well.
     is_for_others: bool,
-    /// What it is a report of, if it is one. It may come at any time.
+    /// Its subject, if it is a report. A report may come at any time.
     pub(super) report: Option<ReportOf>,
 }
 
@@ -103,7 +103,7 @@ pub(super) struct Ledger {
     pub(super) station: usize,
     /// Entries of outboxes when they were looked at last.
     pub(super) entries: usize,
-    /// Letters of which somebody has heard something since the machine's indexes were looked at.
+    /// Messages that a client has heard of since the machine's indexes were last checked.
     pub(super) touched: Vec<LetterId>,
     /// Reports by account, mailbox and UID.
     pub(super) reports: BTreeMap<(usize, u32, u32), LetterId>,
@@ -401,7 +401,7 @@ impl Letter {
         letter
     }
 
-    /// Whether it may come after a power cut, though nobody sends it.
+    /// Whether it may come after a power cut, though no client sends it.
     fn may_still_come(&self) -> bool {
         self.is_harmed || self.departure.is_under_way() || self.report.is_some()
     }

@@ -1,16 +1,17 @@
-//! Accepted means listed: what a machine has answered `250` is in its indexes, after every event.
+//! Accepted means listed: after every event, each message that a machine has answered with `250` is
+//! in its indexes.
 //!
-//! The stores of a machine that serves are looked at where they are, without a client. An index
-//! knows a message by its GUID; which message of the room that is, is read from the disk beneath.
-//! A mailbox is read again when its state has changed, and then all messages of its account are
-//! checked. A message of which a client has heard something new is checked at once.
+//! The stores of a serving machine are read in place, without a client. An index knows a message by
+//! its GUID. The disk beneath says which message of the room that is. When the state of a mailbox
+//! has changed, it is read again, and all messages of its account are checked. A message is checked
+//! at once when a client has heard something new of it.
 //!
 //! Invariants, of messages on no bad sector:
 //! - A message that a client knows to be there is in a mailbox of its account that it may be in.
 //! - A message that was refused, was never sent whole, or was deleted is in none.
-//! - A message for another server that was accepted is in the queue, which shows it, until each
-//!   recipient has it or is named in a report that is stored.
-//! - A mailbox counts what it lists, an account the sum of that, and a conversation has each
+//! - The queue shows a message that was accepted for another server, until each recipient has it or
+//!   is named in a stored report.
+//! - A mailbox counts what it lists, and an account counts the sum of that. A conversation has each
 //!   message that names it.
 
 use std::collections::BTreeMap;
@@ -37,15 +38,15 @@ const TURNS_TO_FIND_ENTRIES: u32 = 4;
 pub(super) enum Named {
     /// For accounts here.
     Letter(usize),
-    /// For another server, by its number; a letter that was written at the webmail is a letter.
+    /// For another server, by its number. A message written at the webmail is a `Letter` instead.
     Posted(usize),
     Report(ReportOf),
 }
 
-/// What the indexes of a machine say.
+/// The contents of a machine's indexes.
 #[derive(Default)]
 pub(super) struct Listing {
-    /// The machine's life that this is of.
+    /// The life of the machine in which they were read.
     life: Option<u64>,
     accounts: [Account; ACCOUNTS.len()],
 }
@@ -57,8 +58,8 @@ struct Account {
     /// Turns of that core in this life, since it serves.
     turns: u32,
     mailboxes: BTreeMap<u32, Mailbox>,
-    /// Which messages these are, by the store's number. Where the disk has chunks of several
-    /// lives under one number it is any of them.
+    /// The messages, by the store's number. If the disk has chunks of several lives under one
+    /// number, it may be any of them.
     names: BTreeMap<u64, Vec<Named>>,
     /// Where each message lies.
     places: BTreeMap<Named, Vec<Place>>,
@@ -79,8 +80,8 @@ struct Mailbox {
 }
 
 impl Listing {
-    /// Something has happened at a machine, on this core or elsewhere: what clients were told is
-    /// still so.
+    /// Checks, after an event at a machine, that what clients were told still holds. `core`: where
+    /// it happened; `None`: on no core of this machine.
     pub(super) fn check(&mut self, station: &Station, ledger: &mut Ledger, core: Option<u8>) {
         let touched = std::mem::take(&mut ledger.touched);
         if !station.is_on() || station.ended().is_some() {
@@ -109,8 +110,8 @@ impl Listing {
         }
     }
 
-    /// Begins to look at a machine that serves, once each core has its share of the store. Returns
-    /// whether it has.
+    /// Begins to read a serving machine, once each core has its share of the store. Returns whether
+    /// it has begun.
     fn begin(&mut self, station: &Station) -> bool {
         let mut listing = Listing { life: Some(station.life), ..Listing::default() };
         for (name, account) in ACCOUNTS.iter().zip(&mut listing.accounts) {
@@ -129,17 +130,17 @@ impl Listing {
         has_all
     }
 
-    /// Whether the machine is looked at, as each is that serves.
+    /// Whether the machine is checked, as each serving machine is.
     pub(super) fn is_live(&self) -> bool {
         self.life.is_some()
     }
 
-    /// What an account has in a mailbox.
+    /// A mailbox of an account, as the index has it.
     pub(super) fn mailbox(&self, account: usize, mailbox: u32) -> Option<&MailboxInfo> {
         self.accounts[account].mailboxes.get(&mailbox).map(|mailbox| &mailbox.info)
     }
 
-    /// A letter is where it has to be in this account, and nowhere else.
+    /// Checks that a message is where it has to be in this account, and nowhere else.
     fn is_listed(&self, id: LetterId, account: usize, ledger: &Ledger) {
         let letter = &ledger.letters[id.0];
         let name = letter.report.map_or(Named::Letter(id.0), Named::Report);
@@ -163,7 +164,7 @@ impl Listing {
         }
     }
 
-    /// A message for another server is in an outbox, and the queue shows it.
+    /// Checks that a message for another server is in an outbox, and that the queue shows it.
     fn is_queued(&self, number: usize, ledger: &Ledger, engines: &Engines) {
         let posted = &ledger.posted[number];
         let account = &self.accounts[posted.sender];
@@ -203,7 +204,7 @@ impl Account {
         has_changed
     }
 
-    /// Reports are in the index.
+    /// Tells the ledger which reports are in the index.
     fn tell_reports(&self, account: usize, ledger: &mut Ledger) {
         for (name, places) in &self.places {
             if let Named::Report(of) = name {
@@ -213,8 +214,8 @@ impl Account {
         }
     }
 
-    /// Letters of the webmail are held, are drafts again, or have left: then what is for the other
-    /// server is accepted.
+    /// Tells the ledger which messages of the webmail have left: what they have for the other
+    /// server is accepted then.
     fn tell_departures(&self, account: usize, ledger: &mut Ledger) {
         for (mailbox, listed) in self.mailboxes.iter().filter(|(mailbox, _)| **mailbox != OUTBOX.0) {
             for message in &listed.messages {
@@ -230,7 +231,7 @@ impl Account {
         }
     }
 
-    /// Finds out which messages these are.
+    /// Finds out which messages the listed ones are.
     fn name(&mut self, id: AccountId, disk: &MemoryDisk) {
         let listed = self.mailboxes.values().flat_map(|mailbox| &mailbox.messages);
         let mut unknown: Vec<u64> = listed.map(number_of).filter(|number| !self.names.contains_key(number)).collect();
@@ -271,7 +272,7 @@ fn number_of(message: &MessageInfo) -> u64 {
     message.guid.0 as u64
 }
 
-/// Reads from the first chunks of these messages which they are.
+/// Finds out from the first chunks which messages have these numbers.
 fn read_names(disk: &MemoryDisk, account: AccountId, numbers: &[u64], names: &mut BTreeMap<u64, Vec<Named>>) {
     for page in 0..disk.sectors() / PAGE {
         let head = disk.held(page * PAGE);
@@ -290,7 +291,7 @@ fn read_names(disk: &MemoryDisk, account: AccountId, numbers: &[u64], names: &mu
     }
 }
 
-/// Which message begins so.
+/// The message that begins with these octets.
 fn named_in(octets: &[u8]) -> Option<Named> {
     let posted = number_behind(octets, b"\r\nMessage-ID: <", b".posted@").map(Named::Posted);
     let letter = || number_behind(octets, b"\r\nSubject: ", b"\r\n").map(Named::Letter);

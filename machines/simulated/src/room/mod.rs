@@ -225,7 +225,7 @@ impl Room {
         self.check_listings(chosen);
     }
 
-    /// What was accepted is listed.
+    /// Checks that accepted messages are listed.
     fn check_listings(&mut self, actor: Actor) {
         for (number, listing) in self.listings.iter_mut().enumerate() {
             let core = if let Actor::Turn(station, core) = actor { (station == number).then_some(core) } else { None };

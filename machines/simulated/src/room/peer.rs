@@ -1,9 +1,9 @@
 //! The other server of a room: it takes messages that a machine brings, and notes them in that
 //! machine's ledger.
 //!
-//! Some of its mailboxes take each message at the first or a later try, one does not exist, and one
-//! is never there. So whatever else an outbox keeps for long is the machine's doing, or a fault's
-//! of the wire.
+//! Some of its mailboxes take each message at the first or a later attempt. One does not exist, and
+//! one is always deferred. If an outbox keeps anything else for long, the machine is the cause, or
+//! a fault of the wire.
 
 use machine::{Instant, Micros};
 
@@ -19,7 +19,7 @@ const LISTENERS: usize = 16;
 /// How long a connection may stand still: a machine may be without power.
 const PATIENCE: Micros = Micros::from_secs(30);
 
-/// One RCPT in so many of a mailbox that takes mail is put off.
+/// One in so many RCPT commands for a mailbox that takes mail is deferred.
 const PUT_OFF_EVERY: u64 = 6;
 
 /// A mailbox of the other server. Each machine has those of its own, so that it is known which
@@ -31,7 +31,7 @@ pub(super) enum Mailbox {
     Carol,
     /// There is none of this name.
     Unknown,
-    /// It is never there.
+    /// It is always deferred.
     Away,
 }
 
@@ -45,7 +45,7 @@ impl Mailbox {
         format!("{name}{station}@far.test")
     }
 
-    /// The mailbox of this address, and for whose mail it is.
+    /// The mailbox of this address, and the machine that may send to it.
     pub(super) fn named(address: &str) -> Option<(Mailbox, usize)> {
         let local = address.strip_suffix("@far.test")?;
         let (mailbox, number) = Mailbox::ALL.iter().find_map(|(one, name)| Some((*one, local.strip_prefix(name)?)))?;
@@ -72,7 +72,7 @@ impl Mailbox {
 
 pub(super) struct Peer {
     talks: Vec<Talk>,
-    /// How often a mailbox was asked for that takes mail.
+    /// RCPT commands so far for mailboxes that take mail.
     asked: u64,
 }
 
@@ -81,8 +81,7 @@ struct Talk {
     heard: Vec<u8>,
     unsaid: Vec<u8>,
     is_greeted: bool,
-    /// The mailboxes that the message is for that comes, once the machine may send that, and whose
-    /// mail it is.
+    /// The mailboxes that were accepted for the next message. `station`: the machine that sends it.
     recipients: Vec<Mailbox>,
     station: usize,
     is_message: bool,

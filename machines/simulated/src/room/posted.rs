@@ -27,7 +27,7 @@ pub(super) struct PostedId(usize);
 
 /// What is known of such a message.
 pub(super) struct Posted {
-    /// By what reports name it.
+    /// The number by which reports name it.
     number: usize,
     /// The account that sends it.
     pub(super) sender: usize,
@@ -35,7 +35,7 @@ pub(super) struct Posted {
     content: Vec<u8>,
     pub(super) answer: Answer,
     pub(super) recipients: Vec<Receiver>,
-    /// The report that it takes long.
+    /// The report that it is delayed.
     pub(super) delay: LetterId,
     /// A sector of it went bad.
     pub(super) is_harmed: bool,
@@ -59,7 +59,7 @@ pub(super) enum Answer {
 }
 
 impl Ledger {
-    /// A new message of this account, for these. Every line of it names it.
+    /// A new message of this account, for these mailboxes. Every line of it names it.
     pub(super) fn write_posted(
         &mut self,
         account: usize,
@@ -82,7 +82,7 @@ impl Ledger {
         (id, content)
     }
 
-    /// There is a message for the other server, and there may be reports on it.
+    /// Notes a message for the other server, and the reports that may come on it.
     pub(super) fn post(&mut self, number: usize, sender: usize, content: Vec<u8>, mailboxes: &[Mailbox]) {
         let receiver = |mailbox: &Mailbox| {
             let report = self.expect_report(ReportOf { number, mailbox: Some(*mailbox) }, sender);
@@ -99,15 +99,15 @@ impl Ledger {
         self.posted[id.0].answered(is_accepted);
     }
 
-    /// What its writer was told of a letter, or what the machine's index says, is so of the message
-    /// that it sends to the other server.
+    /// What the writer of a webmail message was told, or what the machine's index says, holds for
+    /// the message to the other server too.
     pub(super) fn letter_answered(&mut self, letter: LetterId, is_accepted: bool) {
         if let Some(posted) = self.posted.iter_mut().find(|posted| posted.number == letter.0) {
             posted.answered(is_accepted);
         }
     }
 
-    /// The other server has taken a message for these.
+    /// The other server has taken a message for these mailboxes.
     pub(super) fn posted_taken(&mut self, content: &[u8], mailboxes: &[Mailbox]) {
         let place = self.posted_in(content);
         let posted = &mut self.posted[place];
@@ -144,7 +144,7 @@ impl Ledger {
         }
     }
 
-    /// Which message this is, whatever stands above it.
+    /// The place of the message with this content, whatever stands above it.
     fn posted_in(&self, content: &[u8]) -> usize {
         let number = number_behind(content, b"\r\nMessage-ID: <", b".posted@");
         let number = number.or_else(|| number_behind(content, b"\r\nSubject: ", b"\r\n"));
@@ -152,7 +152,7 @@ impl Ledger {
         place.unwrap_or_else(|| panic!("no message of ours: {:?}", String::from_utf8_lossy(content)))
     }
 
-    /// The message that reports name so.
+    /// The place of the message that reports name by this number.
     pub(super) fn posted_numbered(&self, number: usize) -> Option<usize> {
         self.posted.iter().position(|posted| posted.number == number)
     }
@@ -177,7 +177,7 @@ impl Posted {
         self.answer = if is_accepted { Answer::Accepted } else { Answer::Refused };
     }
 
-    /// By what an index knows it.
+    /// The name by which an index knows it.
     pub(super) fn name(&self) -> Named {
         if self.number < NUMBERS_FROM { Named::Letter(self.number) } else { Named::Posted(self.number) }
     }

@@ -13,17 +13,17 @@ use super::ledger::{Fate, Ledger, Letter, LetterId};
 use super::peer::Mailbox;
 use super::posted::{Answer, number_behind};
 
-/// What a report is of.
+/// The subject of a report.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct ReportOf {
     /// The number of the message.
     pub(super) number: usize,
-    /// The recipient that does not get the message; `None`: the message takes long.
+    /// The recipient that does not get the message; `None`: the message is delayed.
     pub(super) mailbox: Option<Mailbox>,
 }
 
 impl ReportOf {
-    /// What a message reports; `None` of what is no report.
+    /// The subject of the report in a message; `None`: it is no report.
     pub(super) fn read(message: &[u8]) -> Option<ReportOf> {
         let text = String::from_utf8_lossy(message);
         let (_, text) = text.split_once("\r\nContent-Type: multipart/report;")?;
@@ -41,13 +41,13 @@ impl ReportOf {
 }
 
 impl Ledger {
-    /// A report may come.
+    /// Notes that a report may come.
     pub(super) fn expect_report(&mut self, of: ReportOf, account: usize) -> LetterId {
         self.letters.push(Letter::report(of, account));
         LetterId(self.letters.len() - 1)
     }
 
-    /// The letter that a report is.
+    /// The ledger's letter for a report.
     pub(super) fn report(&self, of: ReportOf) -> LetterId {
         let posted = &self.posted[self.posted_numbered(of.number).expect("a report is on a message that was sent")];
         let Some(mailbox) = of.mailbox else { return posted.delay };
@@ -61,7 +61,7 @@ impl Ledger {
         copies.any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered))
     }
 
-    /// A report is in the machine's index, and so on its disk.
+    /// Notes that a report is in the machine's index, and so on its disk.
     pub(super) fn report_listed(&mut self, of: ReportOf, account: usize, places: &[(u32, u32)]) {
         let id = self.report(of);
         let posted = &self.posted[self.posted_numbered(of.number).expect("a report is on a message that was sent")];
@@ -78,7 +78,7 @@ impl Ledger {
         }
     }
 
-    /// The report that a row of a list is.
+    /// The report in this row of a list.
     pub(super) fn report_at(&self, account: usize, mailbox: u32, uid: u32) -> Option<LetterId> {
         self.reports.get(&(account, mailbox, uid)).copied()
     }

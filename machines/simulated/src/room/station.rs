@@ -18,7 +18,7 @@ use crate::{Dice, Engines, MemoryDisk, Mood, SimulatedMachine};
 
 /// Turns in a row that brought nothing, after which the engine is found to spin.
 const IDLE_TURNS_MAX: u32 = 1_000;
-/// One turn in so many is followed by a look at what the core keeps for its clients.
+/// After one turn in so many, the memory that the core keeps for its clients is checked.
 const TURNS_PER_LOOK: u64 = 8;
 /// How long a core waits that has nothing to do but to ask whether another one listens.
 const PATIENCE: Micros = Micros(50);

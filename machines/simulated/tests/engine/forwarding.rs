@@ -26,7 +26,7 @@ pub(super) fn serving_as(seed: u64, disk: MemoryDisk, mood: Mood, configuration:
     serving_where(seed, disk, mood, configuration, "v=spf1 ip4:203.0.113.7 -all")
 }
 
-/// The same where Frank's domain says this of the hosts that send its mail.
+/// The same with this SPF record at Frank's domain.
 fn serving_where(seed: u64, disk: MemoryDisk, mood: Mood, configuration: &str, spf: &str) -> (Room, World) {
     let (mut room, mut world) = world_of(Room::configured(seed, disk, usual_sizes(), configuration), mood);
     room.hosts[STRANGER].move_to(FAR);
@@ -39,7 +39,7 @@ pub(super) fn serving(seed: u64, mood: Mood, lines: &str) -> (Room, World) {
     serving_as(seed, MemoryDisk::blank(DISK_BYTES), mood, &of("grace", lines, &configuration()))
 }
 
-/// A host outside brings a message to port 25: what is answered to it, or to a recipient.
+/// A host outside brings a message to port 25. Returns the reply to it, or to a recipient.
 fn bring(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[u8]) -> String {
     let talk = room.connect_from(STRANGER, 25);
     bring_by(talk, world, room, from, to, letter)
@@ -209,7 +209,7 @@ fn who_sent_a_letter_hears_once_that_it_cannot_be_sent_on_and_the_account_hears_
     assert!(told.contains("Final-Recipient: rfc822; bob@far.test") && told.contains("Status: 5.1.1"), "{told}");
     let ada = world.inbox(&mut room, "ada");
     assert!(ada.len() == 1 && ada[0].contains("Final-Recipient: rfc822; bob@far.test"), "{ada:?}");
-    // What nobody is told of comes to the account: beside three messages, that the bounce went nowhere.
+    // The account is told that the bounce was not forwarded, beside its three messages.
     let grace = world.inbox(&mut room, "grace");
     let [_, _, _, told] = &grace[..] else { panic!("{grace:?}") };
     assert!(told.starts_with("Return-Path: <>\r\n") && told.contains("\r\nTo: <grace@barepost.test>\r\n"), "{told}");
@@ -217,7 +217,8 @@ fn who_sent_a_letter_hears_once_that_it_cannot_be_sent_on_and_the_account_hears_
     room.until_nothing_is_in_use();
 }
 
-/// Not where SPF says nothing or no, nor of a host in the local network, of which nothing was found out.
+/// No report goes there if SPF fails or says nothing, nor for mail from a host in the local
+/// network, which is not checked.
 #[test]
 fn no_report_goes_to_a_sender_that_is_not_authenticated() {
     let no = ["v=spf1 -all", "v=spf1 ~all", "v=spf1 ?all", "v=spf1 include:failing.test -all", "no policy"];
@@ -237,7 +238,7 @@ fn no_report_goes_to_a_sender_that_is_not_authenticated() {
         world.peer.mood = Mood::RefusesBob;
         let bring = if number < no.len() { brought } else { brought_near };
         bring(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
-        // As another server would tell it.
+        // A bounce, as another server would send it.
         brought(&mut world, &mut room, "", &["grace@barepost.test"], BOUNCE);
         world.pass(&mut room, 3600);
         assert_eq!(world.peer.taken.len(), 1, "{spf}: {:?}", world.peer.taken);
@@ -298,7 +299,7 @@ fn a_letter_that_comes_back_is_sent_on_no_more_and_who_sent_it_hears_that_once()
     brought(&mut world, &mut room, &letter.from, &["grace@barepost.test"], &letter.content);
     brought(&mut world, &mut room, "", &["grace@barepost.test"], &letter.content);
     world.pass(&mut room, 86_400);
-    // The host that brings it now is none of those that our domain lets send: the account is told.
+    // Our domain does not let the host send that brings it now: the account is told.
     assert_eq!((taken(&world, FRANK).len(), world.peer.taken.len()), (1, 2));
     let grace = world.inbox(&mut room, "grace");
     let [_, first, second] = &grace[..] else { panic!("{grace:?}") };

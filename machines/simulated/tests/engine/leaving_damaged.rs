@@ -19,7 +19,8 @@ fn long() -> Vec<u8> {
     [b"Subject: Long\r\n\r\n", &lines[..], MARK, b"\r\n", &lines[..]].concat()
 }
 
-/// A message comes from a host outside that is so in the store, but for the part that holds the mark.
+/// A host outside brings `long()`. The sectors that hold the mark are damaged before the message
+/// ends.
 pub(super) fn brought_damaged(world: &mut World, room: &mut Room, to: &str) {
     let mut talk = room.connect_from(STRANGER, 25);
     assert!(world.reply(room, &mut talk).starts_with("220 "));

@@ -1,4 +1,4 @@
-//! What strangers make the machine look up does not keep it from looking at the mail of others.
+//! Lookups that strangers cause do not keep the machine from checking the mail of others.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -12,7 +12,8 @@ use super::room::{Room, Talk};
 /// Hosts are greeted at once, so that all are looked at together.
 const AT_ONCE: &str = "[abuse]\ngreeting_delay = \"0s\"\n";
 
-/// The host moves there, and begins to send in so many names for which no server answers.
+/// The host moves to this address. It begins `count` messages, each from a domain that no name
+/// server answers for.
 fn ask_for_much(room: &mut Room, server: &mut NameServer, host: Ipv4Address, count: usize) -> Vec<Talk> {
     room.hosts[STRANGER].move_to(host);
     let path = |number: usize| format!("me@{}-{number}.slow.test", host.octets()[3]);
@@ -22,7 +23,7 @@ fn ask_for_much(room: &mut Room, server: &mut NameServer, host: Ipv4Address, cou
     talks
 }
 
-/// What is answered to a message that says that it is by this author.
+/// The reply to a message with this author.
 fn message(room: &mut Room, server: &mut NameServer, author: &str) -> String {
     let mut talk = server.begin(room, author);
     assert!(server.smtp(room, &mut talk, "DATA").starts_with("354 "));

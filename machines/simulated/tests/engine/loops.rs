@@ -1,4 +1,4 @@
-//! Mail that is sent on ends: a message that was here is known by a mark that nobody else can make.
+//! Forwarding loops end: the server recognises a message by a mark that only the server can make.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -16,7 +16,7 @@ fn message(number: u32) -> String {
     format!("From: {FRANK}\r\nSubject: {number}\r\nMessage-ID: <{number}@far.test>\r\n\r\nHello.\r\n")
 }
 
-/// What goes on top of a message that was sent on.
+/// The mark field of a forwarded message.
 fn mark(text: &str) -> &str {
     text.lines().find(|line| line.starts_with("X-Loop: ")).expect("it has a mark")
 }
@@ -44,7 +44,7 @@ fn a_forged_delivered_to_does_not_keep_mail_from_being_sent_on() {
     room.until_nothing_is_in_use();
 }
 
-/// What a host saw of one message does not stop another one, nor the same for another account.
+/// A mark that a host saw does not stop another message, nor the same message for another account.
 #[test]
 fn a_mark_counts_for_its_message_and_account_alone() {
     let configuration = of("ada", BOB, &of("grace", BOB, &configuration()));
@@ -65,7 +65,8 @@ fn a_mark_counts_for_its_message_and_account_alone() {
     room.until_nothing_is_in_use();
 }
 
-/// Other servers send on to `back` what comes for these addresses, below fields of their own, until nothing comes any more. How many they sent on.
+/// Other servers forward what comes for the first address of each pair to the second, below fields
+/// of their own, until nothing comes any more. Returns how many messages came to them.
 fn circulate(world: &mut World, room: &mut Room, back: &[(&str, &str)]) -> usize {
     let mut sent = 0;
     loop {
@@ -94,7 +95,8 @@ fn a_loop_by_another_server_ends_when_the_message_comes_back() {
     }
 }
 
-/// Each account sends on to two addresses elsewhere, and each of these to both accounts: what comes would double in each round.
+/// Each account forwards to two addresses elsewhere, and each of these to both accounts. Without an
+/// end, the mail would double in each round.
 #[test]
 fn a_loop_over_two_accounts_and_two_others_ends() {
     let both = "forward = [\"bob@far.test\", \"carol@far.test\"]\nkeep = false";

@@ -177,7 +177,7 @@ fn who_leaves_or_has_to_while_he_is_looked_up_leaves_nothing_behind_and_so_many_
     assert_eq!(InUse { connections: 0, ..room.engines.in_use() }, InUse::default());
 }
 
-/// Nothing is let through for a limit of ours.
+/// A limit of ours lets no client through unchecked.
 #[test]
 fn a_client_not_looked_up_for_a_limit_is_deferred() {
     let (mut room, mut server) = serving_as(1545, Mood::Silent, &format!("{LISTS}greeting_delay = \"0s\"\n"));

@@ -20,7 +20,8 @@ fn large(cores: u8, queues: u8) -> House {
     house
 }
 
-/// The core that steers has half as many as each of the others, and fewer by an eighth of what is left of 1,000 at most.
+/// The steering core has half as many connections as each other core, or fewer by an eighth of what
+/// is free of its 1,000, if that is the smaller difference.
 fn assert_even(counts: &[usize]) {
     let (steers, others) = counts.split_first().unwrap();
     let (least, most) = (others.iter().min().unwrap(), others.iter().max().unwrap());
