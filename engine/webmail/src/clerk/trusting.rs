@@ -5,8 +5,8 @@
 //! Invariants:
 //! - The note is never longer than a note may be: who is trusted longest makes room.
 //! - A message says itself who its author is. It counts as that author's only where DMARC has
-//!   passed for the author's domain, as this server has written on top of it, or where its sender
-//!   had logged in.
+//!   passed for the author's domain, as this server has written on top of it, or where an account
+//!   that had logged in sent it from that address.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -52,8 +52,11 @@ pub(crate) enum Verified {
     Nobody,
     /// The author is of that domain: DMARC has passed.
     Domain(String),
-    /// The author is an account of this server that had logged in.
-    Account,
+    /// The message was written in the webmail, which names the author itself.
+    Written,
+    /// An account that had logged in submitted the message with this reverse path. The author may be another one: an account
+    /// may send on what another has written (`Resent-From:`).
+    Submitted(String),
 }
 
 impl Verified {
@@ -61,12 +64,18 @@ impl Verified {
     /// gets by SMTP, and what it has found out above that; so nothing above the first such field
     /// came with the message.
     pub(crate) fn of(beginning: &[u8]) -> Verified {
-        let mut fields = Header::new(beginning).fields();
+        let mut path = None;
+        let mut fields = Header::new(beginning).fields().inspect(|field| {
+            if field.is("Return-Path") {
+                path = Some(field.value);
+            }
+        });
         let results = match fields.find(|field| field.is("Received") || field.is("Authentication-Results")) {
             // A message written in the webmail has no `Received:` field.
-            None => return Verified::Account,
+            None => return Verified::Written,
             Some(field) if field.is("Received") => {
-                return if names_a_login(field.value) { Verified::Account } else { Verified::Nobody };
+                let path = String::from_utf8_lossy(path.unwrap_or_default().trim_ascii()).into_owned();
+                return if names_a_login(field.value) { Verified::Submitted(path) } else { Verified::Nobody };
             }
             Some(results) => results,
         };
@@ -80,7 +89,11 @@ impl Verified {
     pub(crate) fn is_author(&self, address: &str) -> bool {
         match self {
             Verified::Nobody => false,
-            Verified::Account => true,
+            Verified::Written => true,
+            Verified::Submitted(path) => {
+                let sender = path.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
+                sender.is_some_and(|sender| sender.eq_ignore_ascii_case(address))
+            }
             Verified::Domain(domain) => {
                 address.rsplit_once('@').is_some_and(|(_, theirs)| theirs.eq_ignore_ascii_case(domain))
             }

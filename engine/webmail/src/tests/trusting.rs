@@ -72,7 +72,7 @@ fn an_author_is_verified_by_what_this_server_found_out() {
         assert_eq!(Verified::of(results(failed).as_bytes()), Verified::Nobody, "{failed}");
     }
     for written_here in ["", "DKIM-Signature: v=1; d=barepost.test\r\n"] {
-        assert_eq!(Verified::of(written_here.as_bytes()), Verified::Account);
+        assert_eq!(Verified::of(written_here.as_bytes()), Verified::Written);
     }
     for (protocol, is_login) in [
         ("ESMTPA", true),
@@ -86,11 +86,17 @@ fn an_author_is_verified_by_what_this_server_found_out() {
         let received = format!(
             "Return-Path: <a@x.test>\r\nReceived: from with.ESMTPA.test ([192.0.2.1])\r\n\tby mail.barepost.test with {protocol} id 1;\r\n\tdate\r\n{RECEIVED}"
         );
-        let expected = if is_login { Verified::Account } else { Verified::Nobody };
+        let expected = if is_login { Verified::Submitted("<a@x.test>".into()) } else { Verified::Nobody };
         assert_eq!(Verified::of(received.as_bytes()), expected, "{protocol}: nothing was found out");
     }
     for (address, is_author) in [("a@x.test", true), ("a@X.TEST", true), ("a@y.x.test", false), ("x.test", false)] {
         assert_eq!(Verified::Domain("x.test".into()).is_author(address), is_author, "{address}");
-        assert!(Verified::Account.is_author(address) && !Verified::Nobody.is_author(address));
+        assert!(Verified::Written.is_author(address) && !Verified::Nobody.is_author(address));
     }
+    for (path, is_author) in
+        [("<a@x.test>", true), ("<A@X.test>", true), ("<b@x.test>", false), ("<>", false), ("", false)]
+    {
+        assert_eq!(Verified::Submitted(path.into()).is_author("a@x.test"), is_author, "{path}");
+    }
+    assert!(!Verified::Submitted("<>".into()).is_author(""));
 }
