@@ -62,6 +62,8 @@ enum Meaning {
 pub(super) struct Standing {
     /// What was asked, and is not answered.
     asked: Vec<(QuestionNumber, Inquiry)>,
+    /// What could not be asked because too many questions wait. Each answer makes room for one more.
+    put_off: Vec<Inquiry>,
     until: Instant,
     listings: Vec<Listing>,
     /// Whether a list was not asked because too many questions wait.
@@ -135,8 +137,9 @@ fn begin(caller: Caller, common: &mut Common) -> Option<Standing> {
     if !common.is_judged(caller) || !common.names.can_be_asked() {
         return None;
     }
-    let mut standing =
-        Standing { asked: Vec::new(), until: common.now + PATIENCE, listings: Vec::new(), is_limited: false };
+    let until = common.now + PATIENCE;
+    let (asked, put_off, listings) = (Vec::new(), Vec::new(), Vec::new());
+    let mut standing = Standing { asked, put_off, until, listings, is_limited: false };
     for number in 0..common.lists.lists.len() {
         standing.ask(Inquiry::Whether(number), caller, common);
     }
@@ -155,11 +158,19 @@ pub(super) fn name_known(
     let Some(Client::Stranger(standing)) = client.as_deref_mut() else { return Some(known) };
     let Some(place) = standing.asked.iter().position(|(asked, _)| *asked == number) else { return Some(known) };
     let (_, inquiry) = standing.asked.swap_remove(place);
+    let makes_room = !matches!(known, Err(Unanswered::Busy));
     match known {
         Ok(answer) => standing.learn(inquiry, &answer, *caller, common),
-        Err(Unanswered::Busy) => standing.is_limited |= matches!(inquiry, Inquiry::Whether(_)),
-        Err(Unanswered::NoServer) => {}
+        // A network of which no question waits is refused only where none has room.
+        Err(Unanswered::Busy) if matches!(inquiry, Inquiry::Whether(_)) => {
+            standing.put_off.push(inquiry);
+            standing.is_limited |= standing.asked.is_empty();
+        }
+        Err(Unanswered::Busy | Unanswered::NoServer) => {}
         Err(_) => common.lists.did_not_answer(inquiry, common.now),
+    }
+    if makes_room {
+        standing.ask_again(*caller, common);
     }
     if standing.asked.is_empty() {
         common.lists.searches -= 1;
@@ -184,6 +195,7 @@ pub(super) fn forget(hands: &mut Hands<'_>) -> bool {
     if standing.asked.is_empty() {
         return false;
     }
+    standing.is_limited |= !standing.put_off.is_empty();
     for (_, inquiry) in standing.asked.drain(..) {
         if standing.until <= common.now {
             common.lists.did_not_answer(inquiry, common.now);
@@ -231,6 +243,16 @@ impl Standing {
         let kind = if matches!(inquiry, Inquiry::Whether(_)) { RecordKind::Ipv4 } else { RecordKind::Text };
         let number = common.names.ask_about(caller, Question { name, kind });
         self.asked.push((number, inquiry));
+    }
+
+    /// Asks one more list that could not be asked.
+    fn ask_again(&mut self, caller: Caller, common: &mut Common) {
+        let before = self.asked.len();
+        while self.asked.len() == before
+            && let Some(inquiry) = self.put_off.pop()
+        {
+            self.ask(inquiry, caller, common);
+        }
     }
 
     fn learn(&mut self, inquiry: Inquiry, answer: &Answer, caller: Caller, common: &mut Common) {

@@ -16,7 +16,8 @@ const AT_ONCE: &str = "[abuse]\ngreeting_delay = \"0s\"\n";
 /// server answers for.
 fn ask_for_much(room: &mut Room, server: &mut NameServer, host: Ipv4Address, count: usize) -> Vec<Talk> {
     room.hosts[STRANGER].move_to(host);
-    let path = |number: usize| format!("me@{}-{number}.slow.test", host.octets()[3]);
+    let [_, _, network, own] = host.octets();
+    let path = |number: usize| format!("me@{network}-{own}-{number}.slow.test");
     let talks: Vec<Talk> = (0..count).map(|number| server.begin(room, &path(number))).collect();
     talks.iter().for_each(|talk| room.send(talk, b"DATA\r\n"));
     room.pass(Micros::from_millis(100));
@@ -52,4 +53,24 @@ fn a_network_holds_a_share_of_questions_and_others_are_looked_at() {
     let [(mailbox, message)] = &all[..] else { panic!("{all:?}") };
     let message = String::from_utf8_lossy(message);
     assert!(*mailbox == INBOX && message.contains("spf=pass smtp.mailfrom=other.test;"), "{message}");
+}
+
+#[test]
+fn many_networks_that_wait_leave_a_client_its_lists() {
+    let lists = "dnsbl = [\"block.test\", \"other.test\"]\ndnsbl_junk = [\"junk.test\"]\ndnswl = [\"trust.test\"]\n";
+    let (mut room, mut server) = serving_as(1541, Mood::Answers, &format!("{AT_ONCE}{lists}"));
+    server.ignored = Some(".slow.test");
+    // Each network holds as many questions as are free.
+    for (network, share) in [(1, 32), (2, 16), (3, 8), (4, 4)] {
+        ask_for_much(&mut room, &mut server, Ipv4Address::new(203, 0, network, 7), share);
+        ask_for_much(&mut room, &mut server, Ipv4Address::new(203, 0, network, 8), share / 2);
+    }
+    assert_eq!(room.engines.in_use().questions, 90);
+    room.hosts[STRANGER].move_to(Ipv4Address::new(198, 51, 100, 7));
+    let mut talk = server.begin(&mut room, "me@pass.test");
+    assert_eq!(server.smtp(&mut room, &mut talk, "RCPT TO:<grace@barepost.test>"), "250 2.1.5 Recipient OK");
+    let asked = |list: &str| server.asked.iter().any(|(name, _)| *name == format!("7.100.51.198.{list}"));
+    for list in ["block.test", "other.test", "junk.test", "trust.test"] {
+        assert!(asked(list), "{list}");
+    }
 }
