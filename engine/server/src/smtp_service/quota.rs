@@ -14,7 +14,7 @@
 use smtp::{ForwardPath, RecipientRefusal};
 use store::AccountId;
 
-use crate::configuration::{Keep, Quota};
+use crate::configuration::Quota;
 
 use super::{Hands, TRACE_BYTES_MAX, Transaction};
 
@@ -92,13 +92,12 @@ pub(super) fn check(account: AccountId, hands: &mut Hands<'_>) -> Result<Room, R
 fn allowed(account: AccountId, hands: &Hands<'_>) -> Option<u64> {
     let known = hands.common.store.account(account)?;
     let directory = &hands.common.directory;
-    // What is sent on alone takes no room.
-    let is_kept = directory.forwarding(known.address).is_none_or(|forwarding| forwarding.keep == Keep::Copy);
+    // This holds for an account that keeps no copy of what it sends on, too: reports about that need room in its inbox.
     let quota = directory.quota(known.address);
     let store = &hands.common.store.own.store;
     // While less than half of the disk is used, no account can have that much.
     let may_be_short = quota != Quota::HalfOfDisk || store.is_half_full();
-    quota.octets(store.disk_bytes()).filter(|_| is_kept && may_be_short)
+    quota.octets(store.disk_bytes()).filter(|_| may_be_short)
 }
 
 impl Transaction {

@@ -114,6 +114,28 @@ fn who_has_no_room_is_refused_alone_and_has_room_again_when_he_has_removed_somet
     }
 }
 
+/// Reports about what it sends on are for it, and need room.
+#[test]
+fn an_account_that_keeps_nothing_needs_room_too() {
+    for seed in [911, 912] {
+        let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES));
+        let talk = &mut greeted(&mut room);
+        fill(&mut room, talk, &[400, 500]);
+        room.close(talk);
+        room.until_nothing_is_in_use();
+        let grace = "address = \"grace@barepost.test\"";
+        let sends_on = format!("{grace}\nforward = [\"eve@barepost.test\"]\nkeep = false");
+        let configuration = limited(CONFIGURATION).replace(grace, &sends_on);
+        let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
+        let mut room = Room::configured(seed, disk, usual_sizes(), &configuration);
+        room.until("the engine serves", |room| room.console_says("serving"));
+        let talk = &mut greeted(&mut room);
+        assert_eq!(asked(&mut room, talk, " SIZE=200000", &["grace"]), [FULL]);
+        room.close(talk);
+        room.until_nothing_is_in_use();
+    }
+}
+
 #[test]
 fn an_account_without_a_quota_may_have_half_of_the_disk() {
     for seed in [909, 910] {
