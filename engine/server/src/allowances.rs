@@ -50,12 +50,6 @@ pub(crate) struct Daily {
     pub(crate) people: PerDay,
 }
 
-impl Daily {
-    pub(crate) fn is_unlimited(self) -> bool {
-        self.messages == PerDay::Unlimited && self.people == PerDay::Unlimited
-    }
-}
-
 /// A message that somebody wants to send.
 pub(crate) struct Asked {
     /// Days since 1970.
@@ -86,6 +80,8 @@ pub(crate) enum Met {
     Messages(u32),
     /// With this one it would have written to more than so many new people.
     People(u32),
+    /// As much waits in its outbox as may.
+    Outbox,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,6 +97,7 @@ impl Verdict {
             Verdict::Granted => Ok(()),
             Verdict::Refused(Met::Messages(most), _) => Err(Excess::Letters(most)),
             Verdict::Refused(Met::People(most), _) => Err(Excess::People(most)),
+            Verdict::Refused(Met::Outbox, _) => Err(Excess::Waiting),
         }
     }
 
@@ -109,6 +106,7 @@ impl Verdict {
         let Verdict::Refused(met, Occurrence::FirstToday) = self else { return None };
         Some(match met {
             Met::Messages(most) => format!("limits: {address} has sent {most} messages today and may send no more"),
+            Met::Outbox => format!("limits: {address} has as much mail waiting to be sent as it may have"),
             Met::People(most) => format!("limits: {address} may write to no more than {most} new recipients today"),
         })
     }
@@ -149,7 +147,9 @@ impl Allowances {
         new.retain(|places| !sent.knows(places));
         new.sort_unstable();
         new.dedup();
-        if let Some(met) = sent.met(asked.daily, new.len() as u32) {
+        let is_outbox_full = store.account(account).is_some_and(|known| known.is_outbox_full());
+        let met = is_outbox_full.then_some(Met::Outbox);
+        if let Some(met) = met.or_else(|| sent.met(asked.daily, new.len() as u32)) {
             let occurrence = if sent.is_told { Occurrence::Again } else { Occurrence::FirstToday };
             sent.is_told = true;
             return Verdict::Refused(met, occurrence);
@@ -190,9 +190,6 @@ pub(crate) fn may_send(
     let known = archive.own.store.account(account);
     let Some(address) = known.map(|known| String::from(known.address())) else { return Ok(()) };
     let daily = directory.daily(&address);
-    if daily.is_unlimited() {
-        return Ok(());
-    }
     let verdict = archive.may_send_here(account, &Asked::new(now, daily, people));
     console.extend(verdict.line(&address));
     verdict.excess()

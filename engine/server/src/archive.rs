@@ -36,7 +36,7 @@ use machine::{CoreId, Machine};
 use pop3::LoginRefusal;
 use store::{
     AccountId, Body, Closing, DeliveryId, INBOX, Origin, Outcome, Owners, Recipient, Refusal, Room, Share, State,
-    Store, Uid, UidRange, Wake,
+    Store, Uid, UidRange, Usage, Wake,
 };
 use tasks::{Continuation, FrameId};
 use webmail::{Piece, QueueAsked, QueueTold, Visit};
@@ -159,7 +159,7 @@ pub(crate) enum News {
     /// All of a letter is there, and space for it.
     Prepared(Letter),
     /// An account has so many octets in its mailboxes.
-    Taken { frame: FrameId, account: AccountId, octets: u64 },
+    Taken { frame: FrameId, account: AccountId, usage: Usage },
     /// Whether an account may send a message.
     MaySend { frame: FrameId, account: AccountId, verdict: Verdict },
     /// What came of locking a maildrop.
@@ -309,11 +309,11 @@ impl Archive {
         }
     }
 
-    /// Octets that an account has in its mailboxes, or is about to have. `None`: the session of `frame` is told later.
-    pub(crate) fn taken(&mut self, account: AccountId, frame: FrameId) -> Option<u64> {
+    /// How much an account has. `None`: the session of `frame` is told later.
+    pub(crate) fn usage(&mut self, account: AccountId, frame: FrameId) -> Option<Usage> {
         let owner = self.owners.of(account);
         match self.distant_at(owner) {
-            None => Some(self.own.store.taken(account)),
+            None => Some(self.own.store.usage(account)),
             Some(distant) => {
                 distant.ask(owner, Request::Taken { account, frame });
                 None

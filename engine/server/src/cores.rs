@@ -300,7 +300,7 @@ impl Engine {
                 self.common.store.ask(from, Request::PasswordKnown(frame));
             }
             News::Status(status) => elsewhere.distant.status_changed(from, status),
-            News::Taken { frame, account, octets } => self.session_learns_taken(frame, account, octets),
+            News::Taken { frame, account, usage } => self.session_learns_taken(frame, account, usage),
             News::MaySend { frame, account, verdict } => self.session_may_send(frame, account, verdict),
             News::MaildropOpened { frame, opened } => self.session_maildrop_opened(frame, opened),
             News::Share(share) => {

@@ -15,7 +15,7 @@ use machine::Micros;
 use mail::ConnectionKind;
 use net::{ConnectionId, Service};
 use sometimes::{buggify, sometimes};
-use store::{AccountId, Outcome};
+use store::{AccountId, Outcome, Usage};
 
 use crate::allowances::Verdict;
 use crate::archive::Opened;
@@ -326,9 +326,9 @@ impl Session {
     }
 
     /// This is how much the account of a recipient has.
-    fn taken_known(&mut self, account: AccountId, octets: u64, common: &mut Common) {
+    fn taken_known(&mut self, account: AccountId, usage: Usage, common: &mut Common) {
         if let Talk::Smtp(talk) = &mut self.talk {
-            talk.taken_known(account, octets, self.caller, common);
+            talk.taken_known(account, usage, self.caller, common);
         }
     }
 

@@ -31,7 +31,7 @@ use smtp::{
     Tls,
 };
 use sometimes::buggify;
-use store::{AccountId, Head, Outcome, Recipient, Refusal, State};
+use store::{AccountId, Head, Outcome, Recipient, Refusal, State, Usage};
 use tasks::{Continuation, FrameId};
 
 use crate::allowances::Verdict;
@@ -262,8 +262,8 @@ impl Conversation {
     }
 
     /// The account of a recipient has so much.
-    pub(crate) fn taken_known(&mut self, account: AccountId, octets: u64, caller: Caller, common: &mut Common) {
-        self.with(caller, common, |session, hands| quota::learn(account, octets, session, hands));
+    pub(crate) fn taken_known(&mut self, account: AccountId, usage: Usage, caller: Caller, common: &mut Common) {
+        self.with(caller, common, |session, hands| quota::learn(account, usage, session, hands));
     }
 
     /// Whether the account may send its message is known.

@@ -289,6 +289,8 @@ pub enum MessageRefusal {
     NeverFits,
     /// As many were sent today as may be: 451 4.7.0.
     TooManyToday,
+    /// As much mail of the account waits to be sent as may.
+    OutboxFull,
     /// It would be for more people to whom nothing was sent before than today may be written to: 451 4.7.0.
     TooManyNewToday,
     /// An address in its `From` field is not one of the account's: 550 5.7.1.

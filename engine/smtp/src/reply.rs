@@ -173,6 +173,7 @@ pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
         MessageRefusal::TooBig => TOO_BIG,
         MessageRefusal::MailboxFull => MAILBOX_FULL,
         MessageRefusal::NeverFits => NEVER_FITS,
+        MessageRefusal::OutboxFull => b"452 4.2.2 Too much of your mail waits to be sent, try again later\r\n",
         MessageRefusal::TooManyToday => b"451 4.7.0 So many messages a day and no more: try again tomorrow\r\n",
         MessageRefusal::TooManyNewToday => {
             b"451 4.7.0 So many new recipients a day and no more: try again tomorrow, or with fewer\r\n"

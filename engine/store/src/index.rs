@@ -12,7 +12,7 @@ use crate::chunk::{CHUNKS_MAX, chunks_of, pages_of_chunk};
 use crate::conversations::Conversations;
 use crate::layout::{Page, ShardId};
 use crate::notes::{self, Notes, bytes_of_note};
-use crate::quotas::{Quota, counted};
+use crate::quotas::Quota;
 use crate::record::{Place, Record};
 use crate::types::{BUILT_IN, MailboxId, Recipient, Refusal};
 use alloc::borrow::ToOwned;
@@ -293,8 +293,7 @@ impl Index {
                 let account = self.account_or_unnamed(account);
                 if let Some(gone) = account.mailboxes.remove(&mailbox) {
                     gone.messages.iter().for_each(|entry| account.conversations.remove(mailbox, entry));
-                    account.quota.taken -=
-                        gone.messages.iter().map(|entry| counted(mailbox, entry.octets)).sum::<u64>();
+                    gone.messages.iter().for_each(|entry| account.quota.remove(mailbox, entry.octets));
                 }
                 account.mailbox_next = account.mailbox_next.max(mailbox.saturating_add(1));
             }
@@ -352,7 +351,7 @@ impl Index {
             return false;
         }
         owner.conversations.insert(mailbox, &entry);
-        owner.quota.taken += counted(mailbox, entry.octets);
+        owner.quota.add(mailbox, entry.octets);
         self.messages += 1;
         if let Some(pages) = pages {
             self.placed_chunks += u64::from(chunks);
@@ -406,7 +405,7 @@ impl Index {
             known.messages.remove(*first, *last, &mut |entry| {
                 *messages -= 1;
                 conversations.remove(mailbox, entry);
-                quota.taken -= counted(mailbox, entry.octets);
+                quota.remove(mailbox, entry.octets);
                 let Some(gone) = placed.remove(&entry.guid()) else {
                     return space(Space::Died(Page(entry.page), pages_of_chunk(entry.octets, 0)));
                 };

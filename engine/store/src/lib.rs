@@ -78,6 +78,7 @@ pub use messages::RESIDENT_BYTES_PER_MESSAGE;
 pub use notes::{ARRIVALS_MAX, NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
 pub use opening::{Damage, Finding};
 pub use orders::{MAILBOX_NAME_MAX, MAILBOXES_MAX};
+pub use quotas::{OUTBOX_PART, Usage};
 pub use reading::Body;
 pub use sharing::{Owners, Share};
 pub use store::{Room, Space, Store};

@@ -1,4 +1,7 @@
-//! How much an account may have in its mailboxes: in all but the outbox, which whoever fills it bounds.
+//! How much an account may have in its mailboxes, and how much may wait in its outbox: half as much.
+//!
+//! The store refuses what has no room in a mailbox. The outbox is for the server to bound: it asks before a message begins
+//! ([`Usage`], [`AccountInfo::is_outbox_full`]), since a message that has begun may be for many accounts.
 //!
 //! Invariants:
 //! - What an account has is counted where the index changes, record by record: so it is the sum of its messages at any time, whatever life of the machine they are from.
@@ -12,11 +15,25 @@ use crate::store::{Shard, Store};
 use crate::types::{MailboxId, OUTBOX, Refusal};
 use tasks::FrameId;
 
+/// An outbox may hold this part of what the mailboxes may have.
+pub const OUTBOX_PART: u64 = 2;
+
+/// How much an account has, in octets of its messages.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Usage {
+    /// In its mailboxes, with what is about to come there.
+    pub mailboxes: u64,
+    /// In its outbox.
+    pub outbox: u64,
+}
+
 /// What an account has, and may have, in octets of its messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Quota {
     /// What its messages have together.
     pub(crate) taken: u64,
+    /// What the messages in its outbox have together.
+    outbox: u64,
     /// What those have whose delivery is under way.
     coming: u64,
     /// How much both may be.
@@ -24,7 +41,21 @@ pub(crate) struct Quota {
 }
 
 impl Quota {
-    pub(crate) const NONE: Quota = Quota { taken: 0, coming: 0, allowed: u64::MAX };
+    pub(crate) const NONE: Quota = Quota { taken: 0, outbox: 0, coming: 0, allowed: u64::MAX };
+
+    /// A message is in this mailbox from now on.
+    pub(crate) fn add(&mut self, mailbox: u32, octets: u32) {
+        *self.counter(mailbox) += u64::from(octets);
+    }
+
+    /// It is not there any more.
+    pub(crate) fn remove(&mut self, mailbox: u32, octets: u32) {
+        *self.counter(mailbox) -= u64::from(octets);
+    }
+
+    fn counter(&mut self, mailbox: u32) -> &mut u64 {
+        if mailbox == OUTBOX.0 { &mut self.outbox } else { &mut self.taken }
+    }
 
     /// Whether so much more may come.
     fn check(&self, octets: u64) -> Result<(), Refusal> {
@@ -36,8 +67,8 @@ impl Quota {
     }
 }
 
-/// What a message in this mailbox counts.
-pub(crate) fn counted(mailbox: u32, octets: u32) -> u64 {
+/// What a message in this mailbox needs of what is allowed in mailboxes.
+fn counted(mailbox: u32, octets: u32) -> u64 {
     if mailbox == OUTBOX.0 { 0 } else { u64::from(octets) }
 }
 
@@ -62,6 +93,12 @@ impl AccountInfo<'_> {
         self.account.quota.taken
     }
 
+    /// Whether as much waits in its outbox as may: half of what its mailboxes may have.
+    pub fn is_outbox_full(&self) -> bool {
+        let quota = &self.account.quota;
+        quota.allowed < u64::MAX && quota.outbox >= quota.allowed / OUTBOX_PART
+    }
+
     /// How many they may be. `None`: as many as there is room for.
     pub fn allowed(&self) -> Option<u64> {
         Some(self.account.quota.allowed).filter(|allowed| *allowed < u64::MAX)
@@ -77,10 +114,13 @@ impl Store {
         }
     }
 
-    /// Octets that an account has, or is about to have. 0 for none that is known.
-    pub fn taken(&self, id: AccountId) -> u64 {
+    /// How much an account has. Nothing for an unknown one.
+    pub fn usage(&self, id: AccountId) -> Usage {
         let account = self.shard(id.shard()).and_then(|shard| shard.index.accounts.get(&id));
-        account.map_or(0, |account| account.quota.taken + account.quota.coming)
+        account.map_or(Usage::default(), |Account { quota, .. }| Usage {
+            mailboxes: quota.taken + quota.coming,
+            outbox: quota.outbox,
+        })
     }
 
     /// Finds a place for a message, all of which is there, with each of its recipients.

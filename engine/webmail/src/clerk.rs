@@ -260,6 +260,8 @@ pub enum Excess {
     Letters(u32),
     /// It may write to so many people elsewhere to whom it has not before, and these would be more.
     People(u32),
+    /// As much of its mail waits to be sent as may.
+    Waiting,
 }
 
 /// How a letter goes to people elsewhere: from its writer's outbox.

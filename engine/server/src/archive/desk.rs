@@ -97,7 +97,7 @@ impl Desk {
             Request::Abort(letter) => self.abort(from, letter, store),
             Request::BodyDone(body) => store.give_back(body),
             Request::Taken { account, frame } => {
-                self.tell(from, News::Taken { frame, account, octets: store.taken(account) });
+                self.tell(from, News::Taken { frame, account, usage: store.usage(account) });
             }
             Request::MaySend { account, frame, asked } => {
                 let verdict = allowances.may_send(account, &asked, store);

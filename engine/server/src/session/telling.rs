@@ -5,7 +5,7 @@
 use core::net::IpAddr;
 
 use net::{ConnectionId, Service};
-use store::{AccountId, Outcome};
+use store::{AccountId, Outcome, Usage};
 use tasks::FrameId;
 
 use crate::allowances::Verdict;
@@ -87,8 +87,8 @@ impl Engine {
     }
 
     /// The owner of an account has told how much it has.
-    pub(crate) fn session_learns_taken(&mut self, frame: FrameId, account: AccountId, octets: u64) {
-        self.tell(frame, |session, common| session.taken_known(account, octets, common));
+    pub(crate) fn session_learns_taken(&mut self, frame: FrameId, account: AccountId, usage: Usage) {
+        self.tell(frame, |session, common| session.taken_known(account, usage, common));
     }
 
     /// The owner of an account has said whether it may send a message.

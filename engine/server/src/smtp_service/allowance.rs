@@ -2,6 +2,7 @@
 //!
 //! | | |
 //! |---|---|
+//! | as much of its mail waits to be sent as may | 452 4.2.2 |
 //! | it has sent as many messages as it may | 451 4.7.0 |
 //! | the message is for more new people elsewhere than it may still write to | 451 4.7.0, in other words |
 
@@ -32,7 +33,7 @@ pub(super) fn is_known(hands: &mut Hands<'_>) -> bool {
         Permission::NotAsked => {}
     }
     let daily = common.store.account(account).map(|known| common.directory.daily(known.address));
-    let Some(daily) = daily.filter(|daily| !daily.is_unlimited()) else { return true };
+    let Some(daily) = daily else { return true };
     let asked = Asked::new(common.wall, daily, transaction.people_elsewhere());
     match common.store.may_send(account, caller.connection.0, asked) {
         Some(verdict) => settle(account, verdict, hands),
@@ -64,6 +65,7 @@ impl Permission {
     /// Errors: the message may not be sent.
     pub(super) fn check(self) -> Result<(), MessageRefusal> {
         match self {
+            Permission::Known(Verdict::Refused(Met::Outbox, _)) => Err(MessageRefusal::OutboxFull),
             Permission::Known(Verdict::Refused(Met::Messages(_), _)) => Err(MessageRefusal::TooManyToday),
             Permission::Known(Verdict::Refused(Met::People(_), _)) => Err(MessageRefusal::TooManyNewToday),
             Permission::Known(Verdict::Granted) | Permission::NotAsked | Permission::Asked(_) => Ok(()),

@@ -12,7 +12,7 @@
 //! What an account of another core has is asked of that, and RCPT waits for the answer.
 
 use smtp::{ForwardPath, RecipientRefusal};
-use store::AccountId;
+use store::{AccountId, OUTBOX_PART, Usage};
 
 use crate::configuration::Quota;
 
@@ -27,7 +27,7 @@ pub(super) enum Taken {
     #[default]
     NotAsked,
     Asked(AccountId),
-    Known(AccountId, u64),
+    Known(AccountId, Usage),
 }
 
 /// Whether one has room for a message.
@@ -51,16 +51,16 @@ pub(super) fn is_known(path: &ForwardPath<'_>, hands: &mut Hands<'_>) -> bool {
     if transaction.taken == Taken::Asked(account) {
         return false;
     }
-    let taken = common.store.taken(account, caller.connection.0);
-    transaction.taken = taken.map_or(Taken::Asked(account), |octets| Taken::Known(account, octets));
+    let taken = common.store.usage(account, caller.connection.0);
+    transaction.taken = taken.map_or(Taken::Asked(account), |usage| Taken::Known(account, usage));
     taken.is_some()
 }
 
 /// An account has so much.
-pub(super) fn learn(account: AccountId, octets: u64, session: &mut smtp::Session, hands: &mut Hands<'_>) {
+pub(super) fn learn(account: AccountId, usage: Usage, session: &mut smtp::Session, hands: &mut Hands<'_>) {
     let transaction = hands.transaction.as_deref_mut();
     if let Some(transaction) = transaction.filter(|transaction| transaction.taken == Taken::Asked(account)) {
-        transaction.taken = Taken::Known(account, octets);
+        transaction.taken = Taken::Known(account, usage);
         session.sender_known(hands);
     }
 }
@@ -71,15 +71,20 @@ pub(super) fn learn(account: AccountId, octets: u64, session: &mut smtp::Session
 pub(super) fn check(account: AccountId, hands: &mut Hands<'_>) -> Result<Room, RecipientRefusal> {
     let Some(allowed) = allowed(account, hands) else { return Ok(Room::ForAll) };
     let largest = hands.common.smtp_settings.message_bytes_max;
+    // What it sends on goes through its outbox.
+    let sends_on = hands.common.directory.forwards(&hands.common.store, account);
     let transaction = hands.transaction.as_deref_mut().ok_or(RecipientRefusal::Unavailable)?;
     // What it has now may be something else when the next one is named.
-    let Taken::Known(known, taken) = core::mem::take(&mut transaction.taken) else {
+    let Taken::Known(known, usage) = core::mem::take(&mut transaction.taken) else {
         return Err(RecipientRefusal::Unavailable);
     };
     if known != account {
         return Err(RecipientRefusal::Unavailable);
     }
-    let has_room = |octets: u64| taken.saturating_add(octets).saturating_add(ADDED_OCTETS) <= allowed;
+    if sends_on && usage.outbox >= allowed / OUTBOX_PART {
+        return Err(RecipientRefusal::MailboxFull);
+    }
+    let has_room = |octets: u64| usage.mailboxes.saturating_add(octets).saturating_add(ADDED_OCTETS) <= allowed;
     match transaction.declared {
         Some(octets) if octets.saturating_add(ADDED_OCTETS) > allowed => Err(RecipientRefusal::NeverFits),
         octets if !has_room(octets.unwrap_or(0)) => Err(RecipientRefusal::MailboxFull),

@@ -132,6 +132,7 @@ fn every_refusal_of_a_message_is_said_at_its_end() {
         (MessageRefusal::Loop, "554 5.4.6 Message came by too often: a mail loop\r\n"),
         (MessageRefusal::TooManyFields, "550 5.6.0 The header has more than 1,000 fields\r\n"),
         (MessageRefusal::TooBig, "552 5.3.4 Message too big\r\n"),
+        (MessageRefusal::OutboxFull, "452 4.2.2 Too much of your mail waits to be sent, try again later\r\n"),
         (MessageRefusal::TooManyToday, "451 4.7.0 So many messages a day and no more: try again tomorrow\r\n"),
         (
             MessageRefusal::TooManyNewToday,

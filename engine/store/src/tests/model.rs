@@ -527,7 +527,7 @@ impl World {
             let counted = BUILT_IN.map(|(mailbox, _)| mailbox).into_iter().filter(|mailbox| *mailbox != OUTBOX);
             let octets: u64 =
                 counted.flat_map(|mailbox| self.rig.list_in(id, mailbox)).map(|one| u64::from(one.octets)).sum();
-            assert_eq!(octets, self.rig.at(id).taken(id), "what an account has is miscounted");
+            assert_eq!(octets, self.rig.at(id).usage(id).mailboxes, "what an account has is miscounted");
             for mailbox in MAILBOXES {
                 let info = self.rig.at(id).mailbox(id, mailbox).unwrap();
                 let highest = self.accounts[number].highest_uids.get(&mailbox).copied().unwrap_or(0);

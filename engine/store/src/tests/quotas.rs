@@ -3,6 +3,7 @@
 use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, body};
 use crate::AccountId;
+use crate::quotas::Usage;
 use crate::types::{ARCHIVE, Closing, DRAFTS, Flags, INBOX, JUNK, OUTBOX, Outcome, Recipient, Refusal, SENT, TRASH};
 use alloc::vec::Vec;
 
@@ -17,7 +18,9 @@ impl Rig {
 
     fn check_count(&self, account: AccountId) -> u64 {
         let taken = self.store.account(account).unwrap().taken();
-        assert_eq!((taken, self.store.taken(account)), (self.recount(account), taken));
+        let outbox = self.list_in(account, OUTBOX).iter().map(|message| u64::from(message.octets)).sum::<u64>();
+        let usage = Usage { mailboxes: taken, outbox };
+        assert_eq!((taken, self.store.usage(account)), (self.recount(account), usage));
         taken
     }
 }
@@ -60,6 +63,27 @@ fn what_an_account_has_is_the_sum_of_its_messages_whatever_becomes_of_them_and_a
 }
 
 #[test]
+fn an_outbox_is_full_with_half_of_the_quota() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let outbox = Recipient { mailbox: OUTBOX, ..Recipient::inbox(ada) };
+    let is_full = |rig: &Rig| rig.store.account(ada).unwrap().is_outbox_full();
+    rig.deliver_to(&[outbox], &body(1, 4_999)).unwrap();
+    assert!(!is_full(&rig), "there is no limit");
+    limit(&mut rig, 10_000);
+    assert!(!is_full(&rig));
+    rig.deliver_to(&[outbox], &body(2, 1)).unwrap();
+    assert!(is_full(&rig));
+    rig.deliver(&[ada], &body(3, 10_000)).unwrap();
+    assert_eq!(rig.check_count(ada), 10_000, "mailboxes have their own room");
+    let mut rig = rig.cut(Cut::Prefix(0));
+    limit(&mut rig, 10_000);
+    assert!(is_full(&rig));
+    rig.remove_in(ada, OUTBOX, &[2]).unwrap();
+    assert!(!is_full(&rig));
+}
+
+#[test]
 fn nobody_gets_more_than_he_may_have_and_others_get_it() {
     let mut rig = Rig::new(16 * MIB);
     let (ada, eve) = (rig.create("ada@example.org"), rig.create("eve@example.org"));
@@ -71,7 +95,11 @@ fn nobody_gets_more_than_he_may_have_and_others_get_it() {
     rig.deliver(&[ada], &body(1, 6_000)).unwrap();
     assert_eq!(rig.deliver(&[ada], &body(2, 4_001)), Err(Refusal::OverQuota));
     assert_eq!(rig.deliver(&[eve, ada], &body(2, 4_001)), Err(Refusal::OverQuota));
-    assert_eq!((rig.list(eve).len(), rig.store.taken(ada)), (0, 6_000), "nobody has it, and no place is kept for it");
+    assert_eq!(
+        (rig.list(eve).len(), rig.store.usage(ada).mailboxes),
+        (0, 6_000),
+        "nobody has it, and no place is kept for it"
+    );
     for mailbox in [INBOX, DRAFTS, SENT, ARCHIVE, JUNK, TRASH] {
         let to = Recipient { mailbox, ..Recipient::inbox(ada) };
         assert_eq!(rig.deliver_to(&[to], &body(2, 4_001)), Err(Refusal::OverQuota), "{mailbox:?}");
@@ -104,9 +132,9 @@ fn however_many_messages_come_at_once_they_have_a_place_or_are_refused() {
         let (_, continuation) = rig.continuation();
         assert_eq!(rig.store.prepare(*delivery, continuation), Ok(true));
     }
-    assert_eq!(rig.store.taken(ada), 6_000);
+    assert_eq!(rig.store.usage(ada).mailboxes, 6_000);
     rig.store.abort(deliveries[1]);
-    assert_eq!(rig.store.taken(ada), 3_000);
+    assert_eq!(rig.store.usage(ada).mailboxes, 3_000);
     let asked: Vec<u32> = [0, 2, 3, 4, 5, 6, 7]
         .map(|number: usize| {
             let (asked, continuation) = rig.continuation();

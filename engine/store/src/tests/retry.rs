@@ -213,7 +213,7 @@ fn deliveries_under_way_at_a_failure_leave_no_space_behind() {
         fail(&mut rig, (false, false));
         retry(&mut rig);
         assert!(rig.serving() && rig.store.is_at_rest());
-        assert_eq!(rig.store.taken(ada), 500);
+        assert_eq!(rig.store.usage(ada).mailboxes, 500);
     }
     // A body's segment may have been closed early, no more.
     let after = rig.store.space();

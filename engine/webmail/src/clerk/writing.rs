@@ -530,6 +530,9 @@ fn too_much(excess: Excess) -> String {
         Excess::Letters(most) => format!(
             "You have sent {most} letters today, and more are not allowed. This one was not sent: it is kept on this page. Try again tomorrow."
         ),
+        Excess::Waiting => {
+            "Too much of your mail is waiting to be sent. This message was not sent: it is kept on this page. Try again later.".into()
+        }
         Excess::People(most) => format!(
             "To more than {most} people a day to whom you have not written before you may not write. Your letter was not sent: it is kept on this page. Try again tomorrow, or with fewer of them."
         ),

@@ -6,7 +6,7 @@ use http::Site;
 use machine::Micros;
 use simulated::{Dice, MemoryDisk};
 
-use super::far::{LETTER, Mood, World, configuration, world_of};
+use super::far::{ADA, LETTER, Mood, World, configuration, world_of};
 use super::quotas::{letter, limited, remove_first};
 use super::room::shielded::Trust;
 use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
@@ -37,6 +37,42 @@ fn what_is_posted_to_somebody_without_room_comes_once_when_he_has_some() {
         (0..6).for_each(|_| world.pass(&mut room, 86_400));
         assert_eq!((world.inbox(&mut room, "grace").len(), world.inbox(&mut room, "ada").len()), (1, 0));
         room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn an_outbox_holds_half_of_what_mailboxes_may() {
+    for (seed, sends_on) in [(913, false), (914, true)] {
+        let ada = "address = \"ada@barepost.test\"";
+        let forward = if sends_on { "forward = [\"grace@barepost.test\"]\n" } else { "" };
+        let quota = format!("{ada}\n{forward}quota = \"1M\"");
+        let configuration = limited(&configuration()).replace(ada, &quota);
+        let room = Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
+        let (mut room, mut world) = world_of(room, Mood::Takes);
+        (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &letter(450)));
+        // Grace has no room for these.
+        let both = ["grace@barepost.test", "bob@far.test"];
+        for _ in 0..2 {
+            world.submit(&mut room, &both, &letter(300));
+            world.pass(&mut room, 60);
+        }
+        let mut talk = room.connect(587);
+        room.smtp_reply(&mut talk);
+        for command in ["EHLO client.test", ADA, "MAIL FROM:<ada@barepost.test>", "RCPT TO:<bob@far.test>"] {
+            assert!(world.say(&mut room, &mut talk, command).starts_with('2'), "{command}");
+        }
+        let reply = world.say(&mut room, &mut talk, "DATA");
+        assert_eq!(reply, "452 4.2.2 Too much of your mail waits to be sent, try again later");
+        assert!(room.console_says("limits: ada@barepost.test has as much mail waiting to be sent as it may have"));
+        room.part(talk);
+        let mut talk = room.connect(25);
+        room.smtp_reply(&mut talk);
+        for command in ["EHLO client.test", "MAIL FROM:<a@far.test> SIZE=1000"] {
+            assert!(world.say(&mut room, &mut talk, command).starts_with('2'), "{command}");
+        }
+        let reply = world.say(&mut room, &mut talk, "RCPT TO:<ada@barepost.test>");
+        assert!(reply.starts_with(if sends_on { "452 4.2.2 Mailbox full" } else { "250 " }), "{reply}");
+        room.part(talk);
     }
 }
 
