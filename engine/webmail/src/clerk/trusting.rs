@@ -92,7 +92,7 @@ impl Verified {
             Verified::Written => true,
             Verified::Submitted(path) => {
                 let sender = path.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
-                sender.is_some_and(|sender| sender.eq_ignore_ascii_case(address))
+                sender.is_some_and(|sender| !sender.is_empty() && sender.eq_ignore_ascii_case(address))
             }
             Verified::Domain(domain) => {
                 address.rsplit_once('@').is_some_and(|(_, theirs)| theirs.eq_ignore_ascii_case(domain))
