@@ -151,6 +151,11 @@ impl Directory {
         Login { account: known.map(|known| known.id), name: known.map_or(address, |known| known.address).into() }
     }
 
+    /// Whether no account has another quota than it has without any configuration.
+    pub(crate) fn has_usual_quotas(&self) -> bool {
+        self.quota == Quota::default() && self.quotas.is_empty()
+    }
+
     /// The quota of the account with this address. The machine's own accounts have no limit.
     pub(crate) fn quota(&self, address: &str) -> Quota {
         match self.has_domain_of(address) {

@@ -95,12 +95,15 @@ pub(super) fn check(account: AccountId, hands: &mut Hands<'_>) -> Result<Room, R
 }
 
 fn allowed(account: AccountId, hands: &Hands<'_>) -> Option<u64> {
-    let known = hands.common.store.account(account)?;
     let directory = &hands.common.directory;
-    // This holds for an account that keeps no copy of what it sends on, too: reports about that need room in its inbox.
-    let quota = directory.quota(known.address);
     let store = &hands.common.store.own.store;
     // While less than half of the disk is used, no account can have that much.
+    if !store.is_half_full() && directory.has_usual_quotas() {
+        return None;
+    }
+    let known = hands.common.store.account(account)?;
+    // This holds for an account that keeps no copy of what it sends on, too: reports about that need room in its inbox.
+    let quota = directory.quota(known.address);
     let may_be_short = quota != Quota::HalfOfDisk || store.is_half_full();
     quota.octets(store.disk_bytes()).filter(|_| may_be_short)
 }
