@@ -53,7 +53,7 @@ impl Engines {
     }
 
     /// Entries of outboxes that the queue shows.
-    pub(crate) fn queue_entries(&self) -> usize {
+    pub fn queue_entries(&self) -> usize {
         std::iter::once(&self.first).chain(&self.others).map(|core| core.engine.queue_entries()).sum()
     }
 

@@ -79,7 +79,7 @@ pub(super) struct Courier {
     pub(super) later: Vec<(u8, Why)>,
     /// That it takes long cannot be told in this round.
     pub(super) is_delay_put_off: bool,
-    /// Whoever sent it has no room for a report.
+    /// There is no room for a report, in the mailbox or on the disk.
     pub(super) has_no_room: bool,
     /// A part of it could not be read in this round.
     pub(super) is_damaged: bool,
@@ -391,7 +391,7 @@ impl Courier {
                     // The letter was to go back with it, and does not.
                     (Deed::Report(_), Refusal::Damaged | Refusal::Unreadable) => self.stage = Stage::Brought(deed),
                     _ => {
-                        self.has_no_room |= matches!(refusal, Refusal::OverQuota | Refusal::LargerThanQuota);
+                        self.has_no_room |= is_for_want_of_room(refusal);
                         self.put_off(deed);
                     }
                 }
@@ -461,6 +461,11 @@ impl Courier {
     pub(super) fn is_at(&self, stage: Stage) -> bool {
         self.stage == stage
     }
+}
+
+/// Whether a mailbox or the disk has no room. That lasts until messages are deleted.
+fn is_for_want_of_room(refusal: Refusal) -> bool {
+    matches!(refusal, Refusal::OverQuota | Refusal::LargerThanQuota | Refusal::DiskFull | Refusal::IndexFull)
 }
 
 /// The bits that are set, the lowest first.

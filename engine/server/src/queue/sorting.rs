@@ -37,7 +37,9 @@ impl Courier {
         let held_until = self.envelope().and_then(|envelope| envelope.held_until);
         let to_wait = held_until.map_or(0, |until| until.0.saturating_sub(hands.common.wall.0));
         if to_wait > 0 && fate != Fate::GivenBack {
-            self.stage = Stage::Over(Some(hands.common.now + Micros(to_wait).min(HOLD_LOOK)));
+            let until = hands.common.now + Micros(to_wait).min(HOLD_LOOK);
+            hands.common.queue.standings.hold(self.place, until);
+            self.stage = Stage::Over(Some(until));
             return Ok(());
         }
         if self.to_mark != 0 || self.flags_to_mark != Flags::default() {
@@ -181,10 +183,8 @@ impl Courier {
     /// bounds it.
     fn age(&self, info: MessageInfo, hands: &Hands<'_>) -> Micros {
         let Common { queue, now, wall, .. } = &*hands.common;
-        let released = self.released(info).0;
-        let dated = Micros(wall.0.saturating_sub(released));
-        let held = Micros(released.saturating_sub(info.internal_date.0));
-        queue.standings.age(self.place, dated, held, *now)
+        let dated = Micros(wall.0.saturating_sub(self.released(info).0));
+        queue.standings.age(self.place, dated, *now)
     }
 
     /// When the entry would be tried again.

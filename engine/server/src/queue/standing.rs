@@ -59,6 +59,8 @@ pub(super) struct Standing {
     pub(super) tries: u16,
     /// When it came, in this life.
     arrived: Option<Instant>,
+    /// The end of the time for which it was held in this life, as far as is known.
+    held_until: Option<Instant>,
 }
 
 impl Standing {
@@ -72,9 +74,11 @@ impl Standing {
         }
     }
 
-    /// The age that the entry has at least: the time that the machine has run with it in this life.
+    /// The age that the entry has at least: the time that the machine has run with it in this life
+    /// and did not hold it.
     fn age_min(&self, now: Instant) -> Micros {
-        now.since(self.arrived.unwrap_or(Instant::START))
+        let began = self.held_until.or(self.arrived).unwrap_or(Instant::START);
+        now.since(began.min(now))
     }
 }
 
@@ -91,7 +95,7 @@ impl Standings {
     /// An entry is there, if it was not before.
     pub(super) fn found(&mut self, place: Place, state: State) {
         if let Entry::Vacant(new) = self.entries.entry(place) {
-            new.insert(Standing { state: State::Ordered, domain: None, tries: 0, arrived: None });
+            new.insert(Standing { state: State::Ordered, domain: None, tries: 0, arrived: None, held_until: None });
             self.set(place, state);
         }
     }
@@ -104,13 +108,18 @@ impl Standings {
         }
     }
 
-    /// The age of an entry. `dated`: its age by the dates. `held`: how long it was held. The clock
-    /// may be wrong now, or may have been when the entry came, so the time that the machine has run
-    /// with the entry bounds the age.
-    pub(super) fn age(&self, place: Place, dated: Micros, held: Micros, now: Instant) -> Micros {
+    /// An entry is held until then at least.
+    pub(super) fn hold(&mut self, place: Place, until: Instant) {
+        if let Some(standing) = self.entries.get_mut(&place) {
+            standing.held_until = Some(until);
+        }
+    }
+
+    /// The age of an entry. `dated`: its age by the dates. The clock may be wrong now, or may have
+    /// been when the entry came, so the time that the machine has run with the entry bounds the age.
+    pub(super) fn age(&self, place: Place, dated: Micros, now: Instant) -> Micros {
         let Some(standing) = self.entries.get(&place) else { return Micros::default() };
-        let age_min = Micros(standing.age_min(now).0.saturating_sub(held.0));
-        dated.max(age_min).min(standing.age_max(now))
+        dated.max(standing.age_min(now)).min(standing.age_max(now))
     }
 
     /// It stands so with an entry from now on, if there is one.

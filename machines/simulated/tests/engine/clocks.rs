@@ -120,3 +120,18 @@ fn a_message_that_is_dated_ahead_is_given_up_in_time() {
     world.pass(&mut room, 2 * DAY_SECONDS);
     assert_eq!(failed(&mut world, &mut room), 1, "and its sender hears that it was in vain");
 }
+
+#[test]
+fn a_hold_by_a_clock_that_was_ahead_costs_no_attempt() {
+    let (mut room, mut world) = serving(723, Mood::RefusesForNow);
+    let set = |room: &mut Room, seconds: u64| room.machine.started = UnixTime::from_seconds(seconds);
+    let right = room.machine.started.seconds();
+    set(&mut room, right + 10 * DAY_SECONDS);
+    world.submit_with(&mut room, "<ada@barepost.test> BODY=8BITMIME HOLDFOR=300", &["<bob@far.test>"], LETTER_AWAY);
+    // The corrected clock comes to the end of the hold ten days later.
+    set(&mut room, right);
+    world.pass(&mut room, 14 * DAY_SECONDS);
+    assert_eq!(failed(&mut world, &mut room), 0, "it is tried for days after that");
+    world.pass(&mut room, 2 * DAY_SECONDS);
+    assert_eq!(failed(&mut world, &mut room), 1);
+}

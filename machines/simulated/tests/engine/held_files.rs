@@ -153,7 +153,7 @@ fn files_of_a_letter_that_is_taken_back_while_the_power_fails_are_in_the_draft_o
 }
 
 /// Brings messages of so many octets until one is refused.
-fn fill(room: &mut Room, octets: usize) {
+pub(super) fn fill(room: &mut Room, octets: usize) {
     let body = stuffed(&[&b"Subject: Filler\r\n\r\n"[..], &b"x\r\n".repeat(octets / 3)].concat());
     loop {
         let mut talk = room.connect(25);

@@ -7,9 +7,10 @@ use machine::Micros;
 use simulated::{Dice, MemoryDisk};
 
 use super::far::{ADA, LETTER, Mood, World, configuration, world_of};
+use super::held_files::fill;
 use super::quotas::{letter, limited, remove_first};
 use super::room::shielded::Trust;
-use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
+use super::room::{CONFIGURATION, DISK_BYTES, NO_QUOTA, Room, usual_sizes};
 use super::settings::{again, forget_connections};
 use super::webmail::Browser;
 
@@ -192,4 +193,27 @@ impl Inboxes {
         self.0.close(&reader);
         text
     }
+}
+
+#[test]
+fn a_report_without_space_is_tried_once_an_hour() {
+    let configuration = [&*configuration(), NO_QUOTA].concat();
+    let room = Room::configured(915, MemoryDisk::blank(2 << 20), usual_sizes(), &configuration);
+    let (mut room, mut world) = world_of(room, Mood::RefusesForNow);
+    // So many that their reports take the last space.
+    (0..60).for_each(|_| world.submit(&mut room, &["bob@far.test"], LETTER));
+    [40_000, 4_000, 400].into_iter().for_each(|octets| fill(&mut room, octets));
+    world.pass(&mut room, 6 * 86_400);
+    let entries = room.engines.queue_entries();
+    assert!(entries > 0, "all reports found space");
+    let before = world.peer.named;
+    world.pass(&mut room, 86_400);
+    let tries = (world.peer.named - before) / entries;
+    assert!((20..=25).contains(&tries), "{tries} tries a day of each of {entries}");
+    (0..8).for_each(|_| remove_first(&mut room, "grace"));
+    world.pass(&mut room, 2 * 3600);
+    assert_eq!(room.engines.queue_entries(), 0);
+    let failed = world.inbox(&mut room, "ada").iter().filter(|text| text.contains("Action: failed")).count();
+    assert_eq!(failed, 60);
+    room.until_nothing_is_in_use();
 }
