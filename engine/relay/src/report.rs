@@ -211,11 +211,11 @@ fn write_words(report: &Report<'_>, out: &mut String) {
         ),
         (Kind::Failed, ReportTo::Forwarder) => (
             alloc::format!("{message} could not be {done} to:"),
-            "It will not be tried again. Nobody else was told: nothing proves which address it came from.",
+            "It will not be tried again. The sender was not told, because its address could not be verified.",
         ),
         (Kind::Delayed { until: given }, _) => {
             until = alloc::format!(
-                "It is tried again and again, until {}. You need not do anything; if it cannot be {done} by then, you will be told.",
+                "Delivery will be retried until {}. You do not need to do anything. If it cannot be {done} by then, you will be told.",
                 date(given)
             );
             (alloc::format!("{message} has not been {done} yet to:"), &*until)
@@ -224,7 +224,9 @@ fn write_words(report: &Report<'_>, out: &mut String) {
             alloc::format!("{message} went on to a server that does not tell what becomes of it, for:"),
             "If it cannot be delivered there, you should be told.",
         ),
-        (Kind::Delivered, _) => (alloc::format!("{message} was {done} to:"), "Whether it is read nobody will tell."),
+        (Kind::Delivered, _) => {
+            (alloc::format!("{message} was {done} to:"), "You will not be told whether it is read.")
+        }
     };
     paragraph("", &before, out);
     for fate in report.recipients {
@@ -240,7 +242,7 @@ fn write_words(report: &Report<'_>, out: &mut String) {
     let hostname = report.hostname;
     paragraph(
         "",
-        &alloc::format!("{message} came to {hostname} on {came}. {what} is below, behind the same for programs."),
+        &alloc::format!("{message} came to {hostname} on {came}. {what} is below, after a report for programs."),
         out,
     );
 }

@@ -83,7 +83,7 @@ fn a_failure_is_told_to_people_and_to_programs_with_the_letter_s_header() {
         words.trim_end(),
         "Your message could not be delivered to:\r\n\r\n  <bob@there.test>\r\n    the other server refused the recipient: 550 5.1.1 no such user\r\n\r\n\
          It will not be tried again. If you write again, see first that the address\r\nis right.\r\n\r\n\
-         Your message came to mail.us.test on Thu, 10 Sep 2026 00:26:40 +0000. Its\r\nheader is below, behind the same for programs."
+         Your message came to mail.us.test on Thu, 10 Sep 2026 00:26:40 +0000. Its\r\nheader is below, after a report for programs."
     );
     assert_eq!(
         status.trim_end(),
@@ -108,7 +108,7 @@ fn all_of_the_letter_goes_back_where_that_is_wanted() {
         report::write_end(7, &mut end);
         text.push_str(&String::from_utf8(end).unwrap());
         let [words, status, whole] = parts(&text);
-        assert!(words.contains("+0000. It is\r\nbelow, behind the same for programs."), "{words}");
+        assert!(words.contains("+0000. It is\r\nbelow, after a report for programs."), "{words}");
         assert!(status.contains("Action: failed\r\n"));
         assert_eq!(whole, letter);
         assert!(
@@ -138,8 +138,8 @@ fn an_account_that_sends_mail_on_is_told_of_it_in_other_words() {
     let recipient = to(0, "bob@there.test");
     let fate = Fate { recipient: &recipient, status: STATUS, words: "no", reply: None, host: None };
     for (kind, subject, ours) in [
-        (Kind::Failed, "could not be sent on", "Nobody else was told"),
-        (Kind::Delayed { until: UNTIL }, "has not been sent on yet", "if it cannot be sent on by then"),
+        (Kind::Failed, "could not be sent on", "The sender was not told"),
+        (Kind::Delayed { until: UNTIL }, "has not been sent on yet", "If it cannot be sent on by then"),
     ] {
         let text = written_for(ReportTo::Forwarder, kind, &[fate], b"Subject: x\r\n");
         assert!(text.contains(&std::format!("\r\nSubject: A message for you {subject}\r\n")), "{text}");
