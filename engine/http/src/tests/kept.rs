@@ -6,7 +6,7 @@ use std::vec::Vec;
 use allocation_counter::measure;
 
 use super::world::{Talk, request};
-use crate::{Reply, Status};
+use crate::{Field, Reply, Status};
 
 fn question(cookie_bytes: usize) -> String {
     let cookie: String = "Cookie: ".chars().chain(std::iter::repeat_n('c', cookie_bytes)).collect();
@@ -30,7 +30,8 @@ fn http_1_sessions_tell_all_memory_that_they_hold() {
     let mut talk = Talk::new();
     talk.arrive(question(10).as_bytes());
     talk.world.room = 0;
-    talk.reply(Reply::new(Status::Ok, "a/b", std::vec![b'x'; 9000]));
+    let cookie = "c".repeat(700);
+    talk.reply(Reply::new(Status::Ok, "a/b", std::vec![b'x'; 9000]).with(Field::SetCookie, &cookie));
     assert_is_told(talk, "a reply");
     let mut talk = Talk::new();
     talk.arrive(request(&["POST /app/form HTTP/1.1", "Content-Length: 10"]).as_bytes());
