@@ -31,7 +31,6 @@ use crate::making::Making;
 use crate::pressure::{Crowding, Shedding};
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::Session;
-
 use crate::sizes::Sizes;
 use crate::wire::Stir;
 
@@ -305,11 +304,11 @@ impl Engine {
                 // The first of both may fill the card, so they take turns.
                 let others_first = self.others_transmit_first;
                 self.others_transmit_first = !others_first;
-                if others_first {
+                if others_first && !self.to_transmit.is_empty() {
                     self.transmit_for_others(machine);
                 }
                 let output = self.common.net.output(self.common.now, machine, &mut budget);
-                if !others_first {
+                if !others_first && !self.to_transmit.is_empty() {
                     self.transmit_for_others(machine);
                 }
                 output
@@ -328,6 +327,15 @@ impl Engine {
     /// Phase 6: one thing is computed that takes long and cannot be cut, after all that this turn
     /// had to say is on its way. The kinds take turns.
     fn compute(&mut self, machine: &mut impl Machine) {
+        let Common { gates, jobs, .. } = &self.common;
+        // Most turns have nothing to compute.
+        if gates.owner(HANDSHAKES).is_some() || gates.owner(SIGNATURES).is_some() || !jobs.is_idle() {
+            self.compute_one(machine);
+        }
+    }
+
+    #[inline(never)]
+    fn compute_one(&mut self, machine: &mut impl Machine) {
         for _ in 0..Computed::KINDS {
             let kind = self.next_computed;
             self.next_computed = kind.next();

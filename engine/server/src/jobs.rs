@@ -233,6 +233,11 @@ impl Jobs {
         self.messages.pop_front()
     }
 
+    /// Whether this core has nothing to compute.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.hashes.is_empty() && self.signatures.is_empty()
+    }
+
     /// The next signature to compute.
     pub(crate) fn next_signature(&mut self) -> Option<SignatureJob> {
         self.signatures.pop_front()

@@ -86,10 +86,15 @@ impl Store {
     }
 
     /// Begins the retry that is wanted, as soon as nothing is in flight.
+    #[inline]
     pub(crate) fn retry_if_settled(&mut self) {
-        if self.retry != Retry::Wanted || !self.backing.is_settled() {
-            return;
+        if self.retry == Retry::Wanted && self.backing.is_settled() {
+            self.begin_retry();
         }
+    }
+
+    #[cold]
+    fn begin_retry(&mut self) {
         self.retry = Retry::UnderWay;
         self.go_back();
         self.disk_is_tried_again();
