@@ -65,7 +65,8 @@ pub(crate) struct Options {
     /// Processor cores of the machine, from 1 to 16; each has a queue of a tap interface made with `multi_queue`
     #[arg(long, value_name = "N", default_value = "1", value_parser = cores)]
     cores: u32,
-    /// Memory of the machine, from 128M to 1024G [default: 256M, or as much as its cores and the site need at least]
+    /// Memory of the machine, from 128M to 1024G [default: 256M, or more if its cores and site need
+    /// it]
     #[arg(long, value_name = "SIZE", value_parser = memory_mib)]
     memory: Option<u32>,
     /// What runs the machine's instructions

@@ -202,7 +202,7 @@ pub(crate) const PARTS: &[Part] = &[
     },
     Part {
         name: "crowding",
-        shows: "connections of one address and guesses of a whole network keep nobody else out, with one core and four",
+        shows: "connections of one address and guesses of a whole network lock no other client out, with one core and four",
         work: Work::Script("tests/crowding.py", &[]),
         budget: Duration::from_secs(900),
         when: When::Named,

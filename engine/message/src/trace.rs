@@ -69,8 +69,8 @@ impl Protocol {
 pub fn names_a_login(value: &[u8]) -> bool {
     let line = value.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"\tby "));
     let protocol = line.unwrap_or_default().split(|byte| *byte == b' ').skip_while(|word| *word != b"with").nth(1);
-    [Protocol::Esmtp, Protocol::Utf8Smtp].iter().any(|with_login| {
-        [Assurance::Login, Assurance::TlsAndLogin].iter().any(|login| protocol == Some(with_login.name(*login)))
+    [Protocol::Esmtp, Protocol::Utf8Smtp].iter().any(|extended| {
+        [Assurance::Login, Assurance::TlsAndLogin].iter().any(|login| protocol == Some(extended.name(*login)))
     })
 }
 

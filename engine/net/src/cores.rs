@@ -92,8 +92,8 @@ pub(crate) struct Fellows {
 }
 
 impl Fellows {
-    /// `None` for a core that is alone. `queues`: how many cores receive for themselves. `connections_max`: how many
-    /// connections each core may have.
+    /// `None` for a core that is alone. `queues`: how many cores receive for themselves.
+    /// `connections_max`: how many connections each core may have.
     pub(crate) fn new(cores: Cores, queues: u8, connections_max: usize) -> Option<Fellows> {
         assert!(cores.own.0 < cores.count && usize::from(cores.count) <= CORES_MAX, "a core of those that there are");
         assert!(queues > 0, "a card has a queue");

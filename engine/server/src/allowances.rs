@@ -80,7 +80,7 @@ pub(crate) enum Met {
     Messages(u32),
     /// With this one it would have written to more than so many new people.
     People(u32),
-    /// As much waits in its outbox as may.
+    /// Its outbox holds as much as it may.
     Outbox,
 }
 

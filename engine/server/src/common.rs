@@ -159,7 +159,7 @@ pub(crate) struct Common {
     pub(crate) console: Vec<String>,
     pub(crate) gates: Gates,
     pub(crate) logins: Logins,
-    /// Password hashes under way.
+    /// Password hashes and signatures under way.
     pub(crate) jobs: Jobs,
     /// What is asked of name servers.
     pub(crate) names: Names,

@@ -60,7 +60,6 @@ use crate::common::Common;
 use crate::configuration::Configuration;
 use crate::engine::{Engine, budget_of};
 use crate::jobs::JobMessage;
-
 use crate::logins::Failure;
 use crate::names::{Asker, Inquirer, Known, QuestionNumber};
 use crate::sending::{Parcel, Parcels};

@@ -289,7 +289,7 @@ pub enum MessageRefusal {
     NeverFits,
     /// As many were sent today as may be: 451 4.7.0.
     TooManyToday,
-    /// As much mail of the account waits to be sent as may.
+    /// The account's outbox holds as much as it may: 452 4.2.2.
     OutboxFull,
     /// It would be for more people to whom nothing was sent before than today may be written to: 451 4.7.0.
     TooManyNewToday,

@@ -1,7 +1,8 @@
-//! How much an account may have in its mailboxes, and how much may wait in its outbox: half as much.
+//! How much an account may have in its mailboxes. Half as much may wait in its outbox.
 //!
-//! The store refuses what has no room in a mailbox. The outbox is for the server to bound: it asks before a message begins
-//! ([`Usage`], [`AccountInfo::is_outbox_full`]), since a message that has begun may be for many accounts.
+//! The store refuses a message that has no room in a mailbox. The server bounds outboxes: it asks
+//! before a message begins ([`Usage`], [`AccountInfo::is_outbox_full`]), since a message that has
+//! begun may be for many accounts.
 //!
 //! Invariants:
 //! - What an account has is counted where the index changes, record by record: so it is the sum of its messages at any time, whatever life of the machine they are from.
@@ -15,13 +16,13 @@ use crate::store::{Shard, Store};
 use crate::types::{MailboxId, OUTBOX, Refusal};
 use tasks::FrameId;
 
-/// An outbox may hold this part of what the mailboxes may have.
+/// An outbox may hold as much as the quota divided by this.
 pub const OUTBOX_PART: u64 = 2;
 
 /// How much an account has, in octets of its messages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Usage {
-    /// In its mailboxes, with what is about to come there.
+    /// In its mailboxes, with the messages whose delivery is under way.
     pub mailboxes: u64,
     /// In its outbox.
     pub outbox: u64,
@@ -36,7 +37,7 @@ pub(crate) struct Quota {
     outbox: u64,
     /// What those have whose delivery is under way.
     coming: u64,
-    /// How much both may be.
+    /// The most octets of `taken` and `coming` together.
     allowed: u64,
 }
 
@@ -67,7 +68,7 @@ impl Quota {
     }
 }
 
-/// What a message in this mailbox needs of what is allowed in mailboxes.
+/// The octets that a message in this mailbox takes of the quota.
 fn counted(mailbox: u32, octets: u32) -> u64 {
     if mailbox == OUTBOX.0 { 0 } else { u64::from(octets) }
 }
@@ -93,7 +94,7 @@ impl AccountInfo<'_> {
         self.account.quota.taken
     }
 
-    /// Whether as much waits in its outbox as may: half of what its mailboxes may have.
+    /// Whether its outbox holds as much as it may: half of the quota.
     pub fn is_outbox_full(&self) -> bool {
         let quota = &self.account.quota;
         quota.allowed < u64::MAX && quota.outbox >= quota.allowed / OUTBOX_PART

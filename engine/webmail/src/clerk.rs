@@ -260,7 +260,7 @@ pub enum Excess {
     Letters(u32),
     /// It may write to so many people elsewhere to whom it has not before, and these would be more.
     People(u32),
-    /// As much of its mail waits to be sent as may.
+    /// Its outbox holds as much as it may.
     Waiting,
 }
 

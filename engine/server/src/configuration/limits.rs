@@ -44,7 +44,7 @@ impl PerDay {
     }
 }
 
-/// How much an account may have in its mailboxes, its outbox left out.
+/// How much an account may have in its mailboxes. Half as much may wait in its outbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Quota {
     /// Half of the disk, so that no account fills it for all others.

@@ -44,7 +44,7 @@ pub(super) struct Unsealed {
     sealing: Sealing,
     /// The domain that seals it.
     domain: Name,
-    /// The next field, whose signature is being computed.
+    /// The next field. Its signature is being computed.
     job: Option<(JobNumber, UnsignedField)>,
 }
 

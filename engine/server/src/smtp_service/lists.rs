@@ -62,7 +62,8 @@ enum Meaning {
 pub(super) struct Standing {
     /// What was asked, and is not answered.
     asked: Vec<(QuestionNumber, Inquiry)>,
-    /// What could not be asked because too many questions wait. Each answer makes room for one more.
+    /// Lists that could not be asked because too many questions wait. Each answer makes room for one
+    /// of them.
     put_off: Vec<Inquiry>,
     until: Instant,
     listings: Vec<Listing>,
@@ -161,7 +162,7 @@ pub(super) fn name_known(
     let makes_room = !matches!(known, Err(Unanswered::Busy));
     match known {
         Ok(answer) => standing.learn(inquiry, &answer, *caller, common),
-        // A network of which no question waits is refused only where none has room.
+        // A client with no other waiting question is refused only if all places are taken.
         Err(Unanswered::Busy) if matches!(inquiry, Inquiry::Whether(_)) => {
             standing.put_off.push(inquiry);
             standing.is_limited |= standing.asked.is_empty();
@@ -245,7 +246,7 @@ impl Standing {
         self.asked.push((number, inquiry));
     }
 
-    /// Asks one more list that could not be asked.
+    /// Asks one of the lists that could not be asked.
     fn ask_again(&mut self, caller: Caller, common: &mut Common) {
         let before = self.asked.len();
         while self.asked.len() == before

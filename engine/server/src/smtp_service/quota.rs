@@ -71,7 +71,7 @@ pub(super) fn learn(account: AccountId, usage: Usage, session: &mut smtp::Sessio
 pub(super) fn check(account: AccountId, hands: &mut Hands<'_>) -> Result<Room, RecipientRefusal> {
     let Some(allowed) = allowed(account, hands) else { return Ok(Room::ForAll) };
     let largest = hands.common.smtp_settings.message_bytes_max;
-    // What it sends on goes through its outbox.
+    // Forwarded mail goes through the outbox.
     let sends_on = hands.common.directory.forwards(&hands.common.store, account);
     let transaction = hands.transaction.as_deref_mut().ok_or(RecipientRefusal::Unavailable)?;
     // What it has now may be something else when the next one is named.
@@ -102,7 +102,7 @@ fn allowed(account: AccountId, hands: &Hands<'_>) -> Option<u64> {
         return None;
     }
     let known = hands.common.store.account(account)?;
-    // This holds for an account that keeps no copy of what it sends on, too: reports about that need room in its inbox.
+    // An account that keeps no copy of forwarded mail needs room too: its inbox gets the reports.
     let quota = directory.quota(known.address);
     let may_be_short = quota != Quota::HalfOfDisk || store.is_half_full();
     quota.octets(store.disk_bytes()).filter(|_| may_be_short)

@@ -54,8 +54,8 @@ pub(crate) enum Verified {
     Domain(String),
     /// The message was written in the webmail, which names the author itself.
     Written,
-    /// An account that had logged in submitted the message with this reverse path. The author may be another one: an account
-    /// may send on what another has written (`Resent-From:`).
+    /// An account that had logged in submitted the message with this reverse path. The author may
+    /// be another: an account may resend a message (`Resent-From:`).
     Submitted(String),
 }
 

@@ -191,8 +191,8 @@ impl Room {
         }
     }
 
-    /// A client looks at every list and every message at the webmail, and searches for each. What is
-    /// there is known before: nothing else happens.
+    /// A client looks at every list and every message at the webmail, and searches for each. Its
+    /// content is known before: nothing else happens.
     fn look_at_webmail(&mut self, station: usize) {
         let approach = Approach::one_of(&Approach::CORRESPONDENTS, &mut self.dice);
         let correspondent = Correspondent::new(AT_WEBMAIL, approach, Appetite::All, &mut Dice::new(1));

@@ -13,7 +13,7 @@ const ALLOWED: &str = "private_networks = [\"10.0.0.0/24\"]";
 const REASON: &str =
     "the domain's mail servers have only private or reserved addresses, which this server does not connect to";
 
-/// A world whose hosts may be called in these networks.
+/// A world with hosts that may be contacted in these networks.
 fn calling(seed: u64, networks: &str) -> (Room, World) {
     let allowed = format!("private_networks = [{networks}]");
     let configuration = configuration().replace(ALLOWED, &allowed);
