@@ -117,6 +117,13 @@ impl Directory {
         self.domain(domain).is_some()
     }
 
+    /// Whether what leaves from one of our domains is aligned with this one (DMARC, RFC 7489 section
+    /// 3.1.2): it is the same, or above or below it.
+    pub(crate) fn is_aligned(&self, domain: &Name) -> bool {
+        let mut own = self.domains.iter().filter_map(|domain| Name::of_bytes(domain.name.as_bytes()).ok());
+        own.any(|own| own.is_within(domain) || domain.is_within(&own))
+    }
+
     fn domain(&self, name: &str) -> Option<&Domain> {
         // Nearly all write it in lower case, and comparing whole words is cheaper.
         self.domains.iter().find(|domain| domain.name == name || domain.name.eq_ignore_ascii_case(name))

@@ -1,4 +1,5 @@
-//! Whether a forwarded message came from the sender that its reverse path names.
+//! Whether a forwarded message came from the sender that its reverse path names, or from the domain
+//! of its author.
 //!
 //! A report goes to the sender, but anybody can write any reverse path. So a report about mail from
 //! outside goes to the sender only if SPF or DMARC passed for the sender's domain. Otherwise an
@@ -13,7 +14,8 @@
 //!   have written it. No client can write the fields on top (`message::Revision`).
 //! - A result that is not understood proves nothing.
 
-use message::header::Header;
+use dns::Name;
+use message::header::{Field, Header};
 use message::names_a_login;
 
 use super::entry::domain_of;
@@ -32,18 +34,37 @@ const ABOVE: [&str; 7] = [
 /// Whether a message with this header came from `sender`. `is_local`: `sender` is at a domain of
 /// this server.
 pub(super) fn is_authentic(header: &[u8], sender: &str, hostname: &str, is_local: bool) -> bool {
-    let is_above = |name: &[u8]| ABOVE.iter().any(|above| name.eq_ignore_ascii_case(above.as_bytes()));
-    let Some(top) = Header::new(header).fields().find(|field| !is_above(field.name)) else { return false };
-    if top.is("Authentication-Results") {
-        let value = core::str::from_utf8(top.value).unwrap_or_default();
-        let found = value.trim().split_once(";\r\n\t").filter(|(host, _)| *host == hostname);
-        found.is_some_and(|(_, results)| results.split(";\r\n\t").any(|result| is_proof(result.trim_end(), sender)))
-    } else if top.is("Received") {
-        names_a_login(top.value)
-    } else {
+    match top(header) {
+        None => false,
+        Some(top) if top.is("Authentication-Results") => results(&top, hostname).any(|result| is_proof(result, sender)),
+        Some(top) if top.is("Received") => names_a_login(top.value),
         // Only a message written in the webmail has neither field.
-        is_local
+        Some(_) => is_local,
     }
+}
+
+/// The domain of the author of a message with this header, if the domain has a DMARC policy and the
+/// message was not proved to be its own. `None`, too, if a trusted server vouches for it (ARC).
+pub(super) fn unproved_author(header: &[u8], hostname: &str) -> Option<Name> {
+    let top = top(header).filter(|top| top.is("Authentication-Results"))?;
+    let author = results(&top, hostname).find_map(|result| {
+        let author = |verdict| result.strip_prefix(verdict)?.strip_prefix(" header.from=");
+        author("dmarc=fail").or_else(|| author("dmarc=temperror"))
+    })?;
+    Name::of_bytes(author.as_bytes()).ok()
+}
+
+/// The topmost field that says where a message came from, or the first of one that was written here.
+fn top(header: &[u8]) -> Option<Field<'_>> {
+    let is_above = |name: &[u8]| ABOVE.iter().any(|above| name.eq_ignore_ascii_case(above.as_bytes()));
+    Header::new(header).fields().find(|field| !is_above(field.name))
+}
+
+/// The results in an `Authentication-Results:` field of this server; none in one of another.
+fn results<'a>(field: &Field<'a>, hostname: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+    let value = core::str::from_utf8(field.value).unwrap_or_default();
+    let own = value.trim().split_once(";\r\n\t").filter(|(host, _)| *host == hostname);
+    own.into_iter().flat_map(|(_, results)| results.split(";\r\n\t")).map(str::trim_end)
 }
 
 /// Whether a result proves that the message came from the sender's domain.
@@ -61,6 +82,7 @@ fn is_proof(result: &str, sender: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use alloc::format;
+    use alloc::string::ToString;
 
     use super::*;
 
@@ -100,6 +122,31 @@ mod tests {
             assert!(!found(results), "{results}");
         }
         assert!(!found("") && !found("none"));
+    }
+
+    #[test]
+    fn an_author_is_unproved_where_its_domain_has_a_policy_and_nothing_satisfies_it() {
+        let unproved = |results: &str| {
+            let header = format!("Authentication-Results: mail.test;\r\n\t{results}\r\n{RECEIVED}Subject: a\r\n");
+            unproved_author(header.as_bytes(), "mail.test").map(|author| author.as_str().to_string())
+        };
+        for verdict in ["fail", "temperror"] {
+            let results =
+                format!("spf=pass smtp.mailfrom=far.test;\r\n\tdmarc={verdict} header.from=mail.test;\r\n\tdkim=none");
+            assert_eq!(unproved(&results).as_deref(), Some("mail.test"), "{verdict}");
+        }
+        for results in [
+            "spf=none smtp.mailfrom=far.test",
+            "dmarc=pass header.from=mail.test",
+            "dmarc=none header.from=mail.test",
+            "dmarc=permerror",
+            "dmarc=fail reason=\"list.test vouches for it (ARC)\" header.from=mail.test",
+        ] {
+            assert_eq!(unproved(results), None, "{results}");
+        }
+        let of_another = "Authentication-Results: other.test;\r\n\tdmarc=fail header.from=mail.test\r\n";
+        assert_eq!(unproved_author(of_another.as_bytes(), "mail.test"), None);
+        assert_eq!(unproved_author(RECEIVED.as_bytes(), "mail.test"), None);
     }
 
     #[test]

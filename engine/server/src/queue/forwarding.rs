@@ -13,6 +13,9 @@
 //! Invariants:
 //! - Recipients are the account, which has bit 0, and those to whom its mail is sent on, in the order of the configuration, a bit each. Each gets it by a delivery with an origin of its own, and is marked then, as all in `courier` are: so none gets it twice, whenever the power fails.
 //! - What was put into Junk is not here. Whoever gets mail from here trusts this machine to have looked at it, and would hold against it what it sends on of others (`smtp_service::ending`).
+//! - A message whose author is at a domain of this server, and which DMARC did not prove, stays in
+//!   the account's inbox: it would leave with a reverse path and from a host of that domain, and
+//!   pass DMARC elsewhere.
 //! - An account whose mail is not sent on any more has in its inbox what was to be.
 
 use alloc::string::{String, ToString};
@@ -27,7 +30,7 @@ use store::{Recipient, Refusal};
 use crate::common::Common;
 use crate::configuration::Keep;
 
-use super::authentic::is_authentic;
+use super::authentic::{is_authentic, unproved_author};
 use super::courier::{Courier, Deed, Hands, Stage, bits};
 use super::entry::{self, Tally, entries_for, envelope_of};
 use super::parts::{Entry, shown_header};
@@ -67,7 +70,7 @@ impl Courier {
     }
 
     fn arrived(&self, header: &[u8], hands: &Hands<'_>) -> Option<Entry> {
-        let Common { store, directory, .. } = &*hands.common;
+        let Common { store, directory, hostname, .. } = &*hands.common;
         let own = store.account(self.place.0)?.address;
         let (reverse_path, letter_at) = reverse_path(header);
         let forwarding = directory.forwarding(own);
@@ -77,9 +80,10 @@ impl Courier {
         let (all, kept) = ((1u32 << addresses.len()) - 1, 1 << OWN);
         let mark = mark_of(own, header, hands.common);
         let is_back = forwarding.is_some() && has_mark(mark, header);
+        let is_forged = || unproved_author(header, hostname).is_some_and(|author| directory.is_aligned(&author));
         let wanted = match forwarding.map(|forwarding| forwarding.keep) {
             None => kept,
-            _ if is_back => kept,
+            _ if is_back || is_forged() => kept,
             Some(Keep::Copy) => all,
             Some(Keep::Nothing) => all & !kept,
         };

@@ -334,6 +334,25 @@ fn what_is_put_into_junk_is_not_sent_on() {
 }
 
 #[test]
+fn what_is_forged_in_the_name_of_this_server_is_not_sent_on() {
+    let (mut room, mut world) = serving(1009, Mood::Takes, &format!("{BOB}\nkeep = false"));
+    for domain in ["_dmarc.barepost.test", "_dmarc.soft.test"] {
+        world.names.zone.push((domain, TEXT, text("v=DMARC1; p=none")));
+    }
+    for from in ["boss@barepost.test", "boss@office.barepost.test", "eve@soft.test"] {
+        let letter = format!("From: {from}\r\nSubject: {from}\r\n\r\nHello.\r\n");
+        brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], letter.as_bytes());
+    }
+    world.pass(&mut room, 600);
+    let [sent] = &world.peer.taken[..] else { panic!("{:?}", world.peer.taken) };
+    assert!(text_of(sent).contains("Subject: eve@soft.test"), "{sent:?}");
+    let kept = world.inbox(&mut room, "grace");
+    let [boss, office] = &kept[..] else { panic!("{kept:?}") };
+    assert!(boss.contains("Subject: boss@barepost.test") && office.contains("Subject: boss@office.barepost.test"));
+    room.until_nothing_is_in_use();
+}
+
+#[test]
 fn what_is_written_here_is_sent_on_too() {
     let trust = Trust::new("mail.barepost.test");
     let (disk, certificates) = (MemoryDisk::blank(DISK_BYTES), vec![trust.certificate.clone()]);
