@@ -128,6 +128,29 @@ impl MemoryDisk {
         MemoryDisk { durable: self.durable.clone(), sectors: self.sectors, ..MemoryDisk::default() }
     }
 
+    /// What the disk holds durably, as [`MemoryDisk::of_image`] reads it: how many sectors it has, as
+    /// u64, and of each that is not zero its number, as u64, and its 512 bytes. All are little-endian.
+    pub fn image(&self) -> Vec<u8> {
+        let mut image = self.sectors.to_le_bytes().to_vec();
+        for (sector, bytes) in self.durable.iter().filter(|(_, bytes)| ***bytes != [0; SECTOR_BYTES]) {
+            image.extend_from_slice(&sector.to_le_bytes());
+            image.extend_from_slice(&**bytes);
+        }
+        image
+    }
+
+    /// The disk of an image. `None`: it is no image.
+    pub fn of_image(image: &[u8]) -> Option<MemoryDisk> {
+        let (sectors, rest) = image.split_first_chunk()?;
+        let (records, rest) = rest.as_chunks::<{ 8 + SECTOR_BYTES }>();
+        let sector = |record: &[u8; 8 + SECTOR_BYTES]| {
+            let (number, bytes) = record.split_first_chunk()?;
+            Some((u64::from_le_bytes(*number), Arc::new(bytes.try_into().ok()?)))
+        };
+        let durable = records.iter().map(sector).collect::<Option<_>>().filter(|_| rest.is_empty())?;
+        Some(MemoryDisk { durable, sectors: u64::from_le_bytes(*sectors), ..MemoryDisk::default() })
+    }
+
     /// Requests carried out so far, over all lives.
     pub(crate) fn carried_out(&self) -> u64 {
         self.carried_out

@@ -8,7 +8,8 @@ use machine::UnixTime;
 use message::Summary;
 use server::Sizes;
 use store::{
-    AccountId, Damage, Flags, INBOX, MailboxId, MessageInfo, OUTBOX, Outcome, Recipient, Refusal, Space, State, Store,
+    AccountId, Damage, Flags, INBOX, MailboxId, MailboxInfo, MessageInfo, Outcome, Recipient, Refusal, Space, State,
+    Store,
 };
 use tasks::{Continuation, Entry, FrameId};
 
@@ -47,14 +48,56 @@ pub fn letters_on(disk: &MemoryDisk, account: &str) -> Vec<(u32, Vec<u8>)> {
     found.into_iter().map(|found| (found.mailbox, found.message)).collect()
 }
 
-/// A copy of `disk` with a message more: an entry in an account's outbox that nobody but a faulty
-/// server writes.
-pub fn with_entry(disk: &MemoryDisk, account: &str, octets: &[u8]) -> MemoryDisk {
+/// A mailbox of an account on a disk.
+pub struct Mailbox {
+    /// Its number.
+    pub id: MailboxId,
+    /// Its name.
+    pub name: String,
+    /// Its counters.
+    pub info: MailboxInfo,
+    /// Its messages, and their octets.
+    pub messages: Vec<(MessageInfo, Vec<u8>)>,
+}
+
+/// What an account has on a disk.
+pub struct Contents {
+    /// Its mailboxes.
+    pub mailboxes: Vec<Mailbox>,
+    /// The keys of its notes, and their values.
+    pub notes: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What an account has, read from a copy of `disk`.
+pub fn contents_on(disk: &MemoryDisk, account: &str) -> Contents {
+    let mut reading = Reading::open(disk, 0);
+    let id = reading.store.find(account).expect("there is such an account");
+    let known = reading.store.account(id).expect("it was found");
+    let notes = known.notes().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+    let names: Vec<(MailboxId, String)> = known.mailboxes().map(|(id, name)| (id, name.to_string())).collect();
+    let mailboxes = names.into_iter().map(|(mailbox, name)| {
+        let info = reading.store.mailbox(id, mailbox).expect("it was listed");
+        let messages: Vec<MessageInfo> = reading.store.messages(id, mailbox).collect();
+        let with_octets = |message: MessageInfo| {
+            let octets = reading.octets("a message", (id, mailbox), &message);
+            (message, octets)
+        };
+        Mailbox { id: mailbox, name, info, messages: messages.into_iter().map(with_octets).collect() }
+    });
+    Contents { mailboxes: mailboxes.collect(), notes }
+}
+
+/// A copy of `disk` with a message more in a mailbox of an account, with these flags and keywords.
+pub fn with_message(
+    disk: &MemoryDisk,
+    (account, mailbox): (&str, MailboxId),
+    (flags, keywords): (Flags, u16),
+    octets: &[u8],
+) -> MemoryDisk {
     let mut reading = Reading::open(disk, 0);
     reading.store.summarize_with(message::summarize);
     let account = reading.store.find(account).expect("there is such an account");
-    let flags = Flags::SEEN.with(Flags::LEAVING);
-    let recipient = Recipient { mailbox: OUTBOX, flags, ..Recipient::inbox(account) };
+    let recipient = Recipient { mailbox, flags, keywords, ..Recipient::inbox(account) };
     let delivery = reading.store.begin(&[recipient]).expect("there is room for it");
     let continuation = Continuation { frame: FrameId::new(0, 0), entry: Entry(0) };
     assert_eq!(reading.store.append(delivery, octets, continuation), Ok(octets.len()));
@@ -134,12 +177,7 @@ impl Reading {
             assert!(message.uid < mailbox.uid_next, "the next message gets a larger UID");
             let unique_id = format!("{:08x}{:08x}", mailbox.uid_validity, message.uid.0);
             let what = format!("message {unique_id} of {name} in {}", id.0);
-            let mut octets = Vec::new();
-            while octets.len() < message.octets as usize {
-                let offset = octets.len() as u32;
-                let read = |store: &mut Store, continuation| store.read(account, id, message.uid, offset, continuation);
-                octets.extend_from_slice(&self.bytes(&what, read));
-            }
+            let octets = self.octets(&what, (account, id), &message);
             let below_head = &octets[message.head as usize..];
             let beginning = &below_head[..below_head.len().min(CHUNK_OCTETS)];
             let summary = self.summary(account, id, &message);
@@ -152,6 +190,16 @@ impl Reading {
             found.push(Found { mailbox: id.0, unique_id, is_starred, course, message: octets });
         }
         found
+    }
+
+    fn octets(&mut self, what: &str, (account, id): (AccountId, MailboxId), message: &MessageInfo) -> Vec<u8> {
+        let mut octets = Vec::new();
+        while octets.len() < message.octets as usize {
+            let offset = octets.len() as u32;
+            let read = |store: &mut Store, continuation| store.read(account, id, message.uid, offset, continuation);
+            octets.extend_from_slice(&self.bytes(what, read));
+        }
+        octets
     }
 
     fn summary(&mut self, account: AccountId, mailbox: MailboxId, message: &MessageInfo) -> Summary {

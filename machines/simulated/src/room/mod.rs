@@ -50,7 +50,7 @@ use smoltcp::wire::Ipv4Address;
 use sometimes::sometimes;
 
 use approach::Approach;
-pub use audit::{letters_on, summaries_on, with_entry};
+pub use audit::{Contents, Mailbox, contents_on, letters_on, summaries_on, with_message};
 use browser::Browser;
 pub(crate) use chronicle::Chronicle;
 pub use chronicle::{Counts, Trace};

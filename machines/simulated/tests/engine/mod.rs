@@ -10,6 +10,7 @@ mod conversations;
 mod cores;
 mod crowding;
 mod crowds;
+mod disk_formats;
 mod disk_trouble;
 mod downloads;
 mod durable;

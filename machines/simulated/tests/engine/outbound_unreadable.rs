@@ -3,8 +3,9 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use machine::Sector;
-use simulated::room::{letters_on, with_entry};
+use simulated::room::{letters_on, with_message};
 use simulated::{Dice, MemoryDisk};
+use store::{Flags, OUTBOX};
 
 use super::far::{LETTER, Mood, World};
 use super::queue_page::{UNKNOWN, at_rest, handle, look, power_cut, serving, serving_on};
@@ -22,7 +23,8 @@ fn sound(seed: u64, trust: &Trust) -> MemoryDisk {
 
 /// The same disk, on which Ada's outbox has an entry without an envelope, of several parts.
 fn faulty(disk: &MemoryDisk) -> MemoryDisk {
-    with_entry(disk, "ada@barepost.test", &b"Subject: no envelope\r\n".repeat(2_000))
+    let marks = (Flags::SEEN.with(Flags::LEAVING), 0);
+    with_message(disk, ("ada@barepost.test", OUTBOX), marks, &b"Subject: no envelope\r\n".repeat(2_000))
 }
 
 fn notices(world: &mut World, room: &mut Room) -> usize {

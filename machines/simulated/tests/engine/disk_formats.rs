@@ -1,0 +1,336 @@
+//! Disks that programs of earlier formats have left: this one opens them, shows the same mail, and
+//! does with each message what was to become of it.
+//!
+//! `machines/simulated/disks` holds such disks, with mail in every state, and beside each what the
+//! program that left it found there and made of it. To make those of the present format:
+//! `cargo test -p simulated -- --ignored disks_are_made`.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use http::Site;
+use sha2::{Digest as _, Sha256};
+use simulated::room::{Contents, contents_on, with_message};
+use simulated::{Dice, MemoryDisk};
+use store::{DRAFTS, Flags, MailboxId, OUTBOX};
+
+use super::certificates::{self, client, send_part};
+use super::far::{GRACE, Mood, World, configuration, world_of};
+use super::forwarding::of;
+use super::kept_files::kept;
+use super::queue_page::{handle, look};
+use super::room::shielded::Trust;
+use super::room::{DISK_BYTES, Room, Talk, usual_sizes};
+use super::settings::change;
+use super::webmail::{Browser, between, letter};
+use crate::CORES;
+
+const HOUR: u64 = 3600;
+const ACCOUNTS: [&str; 4] = ["ada@barepost.test", "grace@barepost.test", "dora@barepost.test", "certificates"];
+const ADA: &str = ACCOUNTS[0];
+const DORA: &str = ACCOUNTS[2];
+
+/// Disks of earlier programs, and what these found there and made of it.
+const DISKS: [(&[u8], &str); 3] = [
+    (include_bytes!("../../disks/format-3-of-1.gz"), include_str!("../../disks/format-3-of-1.txt")),
+    (include_bytes!("../../disks/format-3-of-2.gz"), include_str!("../../disks/format-3-of-2.txt")),
+    (include_bytes!("../../disks/format-3-of-4.gz"), include_str!("../../disks/format-3-of-4.txt")),
+];
+
+/// Grace is an administrator; what comes for Dora goes to another server and to Ada.
+fn users() -> String {
+    let configuration = of("grace", "admin = true", &configuration());
+    let password = configuration.lines().find(|line| line.starts_with("password_hash")).expect("users have one");
+    let forward = "forward = [\"bob@far.test\", \"ada@barepost.test\"]";
+    format!("{configuration}\n[[user]]\naddress = \"{DORA}\"\n{password}\n{forward}\n")
+}
+
+fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust) -> (Room, World) {
+    let certificates = vec![trust.certificate.clone()];
+    world_of(Room::certified(seed, disk, usual_sizes(), &users(), Site::default(), certificates), mood)
+}
+
+/// A message of a stranger with this subject and so many octets of text.
+fn sized(subject: &str, octets: usize) -> Vec<u8> {
+    let lines = "The Analytical Engine weaves algebraic patterns.\r\n".repeat(octets / 50);
+    letter(subject, &lines)
+}
+
+/// The same of Ada's.
+fn own(subject: &str, octets: usize) -> Vec<u8> {
+    let text = String::from_utf8(sized(subject, octets)).expect("it is text");
+    text.replace("charles@example.org", ADA).into_bytes()
+}
+
+/// Mail in the mailboxes of all, as its readers have left it.
+fn read(room: &mut Room, world: &mut World, ada: &mut Browser) {
+    for (number, octets) in [100, 5_000, 31_500, 32_000, 32_256, 33_000, 64_512, 200_000, 300].into_iter().enumerate() {
+        assert!(room.deliver(ADA, &sized(&format!("Number {number}"), octets)).starts_with("250"));
+    }
+    for (number, to) in ["grace@barepost.test", "postmaster@barepost.test", "countess@barepost.test"].iter().enumerate()
+    {
+        assert!(room.deliver(to, &sized(&format!("Also {number}"), 700)).starts_with("250"));
+    }
+    let pictures = b"From: grace@barepost.test\r\nSubject: Pictures\r\nContent-Type: text/html\r\n\r\n<img src=\"https://a.test/x\">\r\n";
+    world.submit_from(room, (GRACE, "grace@barepost.test"), &[ADA], pictures);
+    let inbox = ada.get(room, "/mail/box/1");
+    let token = inbox.token();
+    let mut act = |path: &str, fields: &[(&str, &str)]| {
+        ada.post(room, path, &[&[("token", token.as_str()), ("here", "/mail/box/1")], fields].concat()).text()
+    };
+    act("/mail/boxes", &[("do", "make"), ("name", "Engines")]);
+    act("/mail/boxes", &[("do", "make"), ("name", "Looms")]);
+    act("/mail/boxes", &[("do", "rename"), ("box", "16"), ("name", "Maschinen")]);
+    for (key, what) in [("1.1", "read"), ("1.2", "archive"), ("1.3", "trash"), ("1.4", "junk"), ("1.5", "trash")] {
+        act("/mail/act", &[("key", key), ("do", what)]);
+    }
+    act("/mail/act", &[("key", "1.1"), ("star", "1.1")]);
+    act("/mail/act", &[("key", "1.6"), ("do", "move"), ("to", "16")]);
+    act("/mail/act", &[("key", "1.7"), ("do", "move"), ("to", "17")]);
+    act("/mail/boxes", &[("do", "remove"), ("box", "17")]);
+    act("/mail/act", &[("key", "6.1"), ("do", "delete")]);
+    let shown = act("/mail/show", &[("key", "1.12"), ("sender", "grace@barepost.test"), ("do", "always")]);
+    assert!(!shown.contains("were not loaded"), "{shown}");
+    kept(
+        room,
+        ada,
+        &[("token", &token), ("to", "bob@far.test"), ("subject", "A draft"), ("text", "…"), ("do", "save")],
+        &[("engine.pdf", &[7; 70_000])],
+    );
+}
+
+/// Mail that leaves, in every state that lasts.
+fn posted(room: &mut Room, world: &mut World, grace: &mut Browser) {
+    let send = |room: &mut Room, world: &mut World, subject: &str, to: &[&str]| {
+        world.submit(room, to, &own(subject, 400));
+    };
+    let hosts: Vec<String> = (0..12).map(|number| format!("friend{number}@far.test")).collect();
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    send(room, world, "Long under way", &["carol@far.test", "dave@silent.test", "eve@nowhere.test"]);
+    let told =
+        ["<dan@far.test> NOTIFY=SUCCESS", "<dot@far.test> NOTIFY=SUCCESS,FAILURE", "<ned@far.test> NOTIFY=NEVER"];
+    world.submit_with(room, "<ada@barepost.test> BODY=8BITMIME RET=HDRS ENVID=E1", &told, &own("To be told", 400));
+    world.pass(room, 6 * HOUR);
+    send(room, world, "For many", &hosts);
+    world.submit(room, &["large@far.test"], &own("Large", 100_000));
+    world.submit_with(
+        room,
+        "<ada@barepost.test> BODY=8BITMIME HOLDFOR=86400",
+        &["<lise@far.test>"],
+        &own("Tomorrow", 400),
+    );
+    send(room, world, "Held", &["hedy@far.test"]);
+    assert!(room.deliver(DORA, &sized("Sent on", 500)).starts_with("250"));
+    world.pass(room, 900);
+    let said = handle(grace, room, "hold", "hedy@far.test");
+    assert!(said.contains("One letter: held."), "{said}");
+}
+
+/// A disk with mail in every state.
+fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
+    let (mut room, mut world) = serving_on(seed, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, trust);
+    let [mut ada, mut grace, mut dora] = ["ada", "grace", "dora"].map(|user| {
+        let mut browser = Browser::new(trust);
+        browser.log_in(&mut room, user, "lovelace");
+        browser.hang_up(&mut room);
+        browser
+    });
+    read(&mut room, &mut world, &mut ada);
+    ada.hang_up(&mut room);
+    let changed = change(&mut dora, &mut room, ["lovelace", "analytical", "analytical"]);
+    assert!(changed.contains("password"), "{changed}");
+    dora.hang_up(&mut room);
+    posted(&mut room, &mut world, &mut grace);
+    let mut shielded = room.connect_shielded(443, &client(&[trust]));
+    send_part(&mut room, &mut shielded, certificates::GRACE, &trust.pem, trust.pem.len());
+    assert!(room.line_shielded(&mut shielded).starts_with("HTTP/1.1 200 "));
+    room.part_shielded_only(shielded);
+    let late: Vec<Talk> = (0..CORES).map(|_| room.begin_message(ADA)).collect();
+    // What can be taken back for half a minute, and answers another.
+    ada.hold(&mut room, "30");
+    let token = ada.get(&mut room, "/mail/compose").token();
+    let form = [
+        ("token", token.as_str()),
+        ("answers", "1.1"),
+        ("to", "grace@barepost.test, max@far.test"),
+        ("subject", "Taken back"),
+        ("text", "Wait."),
+        ("do", "send"),
+    ];
+    assert!(ada.post(&mut room, "/mail/compose", &form).text().contains("Sending…"));
+    // And what may not quite have come when the power fails.
+    for (number, talk) in late.iter().enumerate() {
+        room.try_to_send(talk, &[&sized(&format!("Cut off {number}"), 3_000)[..], b".\r\n"].concat());
+        (0..3 * number).for_each(|_| room.step());
+    }
+    passing(&room.machine.disk.power_cut(&mut Dice::new(seed)))
+}
+
+/// The same with mail in those states that pass at once.
+fn passing(disk: &MemoryDisk) -> MemoryDisk {
+    let mailboxes = contents_on(disk, ADA).mailboxes;
+    let octets_of = |subject: &str, id: MailboxId| {
+        let mailbox = mailboxes.iter().find(|mailbox| mailbox.id == id).expect("it is there");
+        let holds = |octets: &[u8]| String::from_utf8_lossy(octets).contains(&format!("Subject: {subject}\r\n"));
+        let found = mailbox.messages.iter().find(|(_, octets)| holds(octets));
+        found.map(|(_, octets)| String::from_utf8_lossy(octets).into_owned()).expect("it is there")
+    };
+    let copy = |subject: &str, name: &str, id| {
+        octets_of(subject, id).replace(&format!("Subject: {subject}\r\n"), &format!("Subject: {name}\r\n"))
+    };
+    let leaving = Flags::SEEN.with(Flags::LEAVING);
+    let drafted = Flags::DRAFT.with(Flags::SEEN);
+    let many = copy("For many", "Some done", OUTBOX);
+    let told = copy("To be told", "Some told", OUTBOX);
+    let arrived = "Return-Path: <frank@far.test>\r\nReceived: from far.test ([203.0.113.7])\r\n\tby mail.barepost.test with ESMTP id 1;\r\n\tThu, 1 Jan 2026 00:00:00 +0000\r\nFrom: frank@far.test\r\nMessage-ID: <arriving@far.test>\r\nSubject: Arriving\r\n\r\nHello.\r\n";
+    let states = [
+        (ADA, DRAFTS, drafted.with(Flags::LEAVING), 0, copy("Taken back", "Leaving", DRAFTS)),
+        (ADA, DRAFTS, Flags::SEEN.with(Flags::LEFT), 0, copy("Taken back", "Left", DRAFTS)),
+        // Of the first eight, and of the four behind them.
+        (ADA, OUTBOX, leaving, 0b0101_0101, many.clone()),
+        (ADA, OUTBOX, leaving, 8 << 8 | 0b0011, many.clone()),
+        // Both are done with, and of one that was told.
+        (ADA, OUTBOX, leaving, 1 << 8 | 0b0001_0011, told),
+        (ADA, OUTBOX, leaving.with(Flags::HELD), 0, copy("Large", "Delay told", OUTBOX)),
+        (ADA, OUTBOX, Flags::SEEN.with(Flags::LEFT), 0, copy("Large", "Given back", OUTBOX)),
+        (ADA, OUTBOX, Flags::default(), 0, copy("Large", "Found by a rebuild", OUTBOX)),
+        (ADA, OUTBOX, leaving, 0, "Subject: Without an envelope\r\n\r\n".repeat(100)),
+        (ADA, OUTBOX, leaving.with(Flags::FLAGGED), 0, "Subject: Without an envelope, and told\r\n\r\n".repeat(100)),
+        (DORA, OUTBOX, leaving.with(Flags::DRAFT), 0, arrived.to_string()),
+        (DORA, OUTBOX, leaving.with(Flags::DRAFT), 0b001, arrived.replace("rriving", "rriving, one done")),
+    ];
+    let first = MemoryDisk::of_image(&disk.image()).expect("it is one");
+    states.into_iter().fold(first, |disk, (account, mailbox, flags, keywords, octets)| {
+        with_message(&disk, (account, mailbox), (flags, keywords), octets.as_bytes())
+    })
+}
+
+/// The first subject in a message.
+fn subject(octets: &[u8]) -> String {
+    let text = String::from_utf8_lossy(octets);
+    let subject = text.split("\r\n").find_map(|line| line.strip_prefix("Subject: "));
+    subject.unwrap_or("none").to_string()
+}
+
+/// What is on a disk.
+fn listed(disk: &MemoryDisk) -> String {
+    let mut lines = String::new();
+    for account in ACCOUNTS {
+        let Contents { mailboxes, notes } = contents_on(disk, account);
+        for (key, value) in notes {
+            writeln!(lines, "{account}: note {} of {} octets", key.escape_ascii(), value.len())
+                .expect("it is a string");
+        }
+        for mailbox in mailboxes {
+            let (id, info) = (mailbox.id, mailbox.info);
+            writeln!(
+                lines,
+                "{account}: {} {:?} of {}, next {}",
+                id.0, mailbox.name, info.uid_validity, info.uid_next.0
+            )
+            .expect("it is a string");
+            for (message, octets) in mailbox.messages {
+                // What marks mean there depends on the format.
+                let marks = if id == OUTBOX { String::new() } else { format!(" flags {:02x}", message.flags.0) };
+                let hash: String = Sha256::digest(&octets)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+                writeln!(lines, "  {} {hash}{marks} {}", message.uid.0, subject(&octets)).expect("it is a string");
+            }
+        }
+    }
+    lines
+}
+
+/// What the queue page says of each entry, in alphabetical order.
+fn queue(grace: &mut Browser, room: &mut Room) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut page = look(grace, room).text();
+    loop {
+        for card in page.split("<section").skip(1).filter(|card| card.contains("name=\"key\"")) {
+            let whom = between(card, "dir=\"auto\">", "</h2>").expect("it says for whom it is");
+            let held = if card.contains(">Release<") { "held" } else { "not held" };
+            lines.push(format!("{held}: {whom}"));
+        }
+        let Some(next) = between(&page, "class=\"button\" href=\"/mail/queue?after=", "\"") else {
+            break;
+        };
+        page = grace.get(room, &format!("/mail/queue?after={next}")).text();
+    }
+    grace.hang_up(room);
+    lines.sort();
+    lines
+}
+
+/// What is on a disk, and what becomes of it while the other server takes no mail for a minute, and
+/// all mail for ten days after that.
+fn history(disk: &MemoryDisk, seed: u64, trust: &Trust) -> String {
+    let mut history = format!("On the disk\n{}", listed(disk));
+    let disk = MemoryDisk::of_image(&disk.image()).expect("it is one");
+    let (mut room, mut world) = serving_on(seed, disk, Mood::RefusesForNow, trust);
+    let mut grace = Browser::new(trust);
+    grace.log_in(&mut room, "grace", "lovelace");
+    grace.hang_up(&mut room);
+    world.pass(&mut room, 300);
+    let section = |history: &mut String, name: &str, lines: Vec<String>| {
+        writeln!(history, "{name}\n{}", lines.join("\n")).expect("it is a string");
+    };
+    section(&mut history, "The queue", queue(&mut grace, &mut room));
+    world.peer.mood = Mood::Takes;
+    world.pass(&mut room, 10 * 24 * HOUR);
+    let taken = world.peer.taken.iter().map(|taken| {
+        let mut to = taken.to.clone();
+        to.sort();
+        format!("{} for {}", subject(&taken.content), to.join(", "))
+    });
+    let mut taken: Vec<String> = taken.collect();
+    taken.sort();
+    section(&mut history, "Taken by the other server", taken);
+    section(&mut history, "The queue, later", queue(&mut grace, &mut room));
+    let mut dora = Browser::new(trust);
+    dora.log_in(&mut room, "dora", "analytical");
+    dora.hang_up(&mut room);
+    world.pass(&mut room, HOUR);
+    let mut there = Vec::new();
+    for account in ACCOUNTS {
+        for mailbox in contents_on(&room.machine.disk, account).mailboxes {
+            for (message, octets) in mailbox.messages {
+                let marks =
+                    if mailbox.id == OUTBOX { String::new() } else { format!(" flags {:02x}", message.flags.0) };
+                there.push(format!("{account}: {}{marks} {}", mailbox.id.0, subject(&octets)));
+            }
+        }
+    }
+    there.sort();
+    section(&mut history, "On the disk, later", there);
+    history
+}
+
+#[test]
+fn disks_of_earlier_formats_are_served_and_what_was_to_leave_leaves() {
+    let trust = Trust::new("mail.barepost.test");
+    for (seed, (image, expected)) in (2_000..).zip(DISKS) {
+        let mut octets = Vec::new();
+        GzDecoder::new(image).read_to_end(&mut octets).expect("it is compressed");
+        let disk = MemoryDisk::of_image(&octets).expect("it is a disk");
+        assert_eq!(history(&disk, seed, &trust), expected);
+    }
+}
+
+#[test]
+#[ignore = "writes files into the source tree"]
+fn disks_are_made() {
+    let trust = Trust::new("mail.barepost.test");
+    let disk = lived(1_990 + u64::from(CORES), &trust);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("disks");
+    let path = |ending: &str| folder.join(format!("format-{}-of-{CORES}.{ending}", store::FORMAT_VERSION));
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(&disk.image()).expect("it goes into memory");
+    std::fs::create_dir_all(&folder).expect("it can be written");
+    std::fs::write(path("gz"), packed.finish().expect("it goes into memory")).expect("it can be written");
+    std::fs::write(path("txt"), history(&disk, 2_000, &trust)).expect("it can be written");
+}
