@@ -246,9 +246,7 @@ impl Queue {
                     return self.unlooked.push((account, info.uid));
                 }
                 *left -= 1;
-                if let Some(fate) = entry::fate(info.flags) {
-                    self.standings.found((account, info.uid), fate.state(now));
-                }
+                self.standings.found((account, info.uid), entry::fate(info.flags).state(now));
             }
         }
     }

@@ -211,6 +211,7 @@ fn queue(theme: Theme) -> String {
         is_held: state == "Held",
         is_under_way: state == "Under way",
         is_readable: true,
+        is_left_alone: false,
     };
     let full = "The last time: mx.example.org has said: 452 4.2.2 The mailbox of this user is full.";
     let rows = [

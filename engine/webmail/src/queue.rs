@@ -199,6 +199,8 @@ pub struct QueueRow {
     pub is_under_way: bool,
     /// Whether it is known whom it is for.
     pub is_readable: bool,
+    /// Whether it never leaves, whatever is done.
+    pub is_left_alone: bool,
 }
 
 /// The page.

@@ -9,7 +9,7 @@
 //! | `HELD` | who sent it was told that it takes long |
 //! | `FLAGGED` | its head cannot be read, and the account was told (`unreadable`) |
 //! | `DRAFT` | it came for the account, which wants its mail elsewhere, and is in no envelope yet (`forwarding`) |
-//! | `LEAVING` | it is to leave. What a rebuild has found has no flags, and so does not leave a second time |
+//! | `LEAVING` | it is to leave. What a rebuild has found has no flags. It may have left before, so it does not leave: it is shown to administrators (`unreadable`) |
 //! | `LEFT` | an administrator has taken it out: with `LEAVING` he holds it, without it nobody gets it any more, and who sent it is told |
 //! | keywords, upper 8 bits | n: it stands for the recipient with the number n and those next to him who are of the same domain and of whom the same is to be told, up to eight; or up to four, if of these the sender wants to hear that they have it |
 //! | keywords, lower 8 bits | a bit for each of eight: he is done with. Of four: the lower bits say that he is done with, and the upper ones that what came of it was told, or is told by somebody else |
@@ -181,15 +181,17 @@ pub(super) enum Fate {
     Held,
     /// Nobody gets it any more, and who sent it is to hear so.
     GivenBack,
+    /// A rebuild has found it: how far it had come is not known.
+    Lost,
 }
 
-/// What is to become of an entry with these flags, if anything is.
-pub(super) fn fate(flags: Flags) -> Option<Fate> {
+/// What is to become of an entry with these flags.
+pub(super) fn fate(flags: Flags) -> Fate {
     match (flags.contains(Flags::LEAVING), flags.contains(HELD)) {
-        (true, false) => Some(Fate::Leaves),
-        (true, true) => Some(Fate::Held),
-        (false, true) => Some(Fate::GivenBack),
-        (false, false) => None,
+        (true, false) => Fate::Leaves,
+        (true, true) => Fate::Held,
+        (false, true) => Fate::GivenBack,
+        (false, false) => Fate::Lost,
     }
 }
 
@@ -197,7 +199,7 @@ impl Fate {
     /// How it stands with such an entry that nobody has, and that is due then if it is not held.
     pub(super) fn state(self, due: Instant) -> State {
         match self {
-            Fate::Leaves | Fate::GivenBack => State::Waits(due),
+            Fate::Leaves | Fate::GivenBack | Fate::Lost => State::Waits(due),
             Fate::Held => State::Held,
         }
     }

@@ -345,6 +345,7 @@ impl Handle {
             (Handling::Retry, State::Behind) => self.handled.done += 1,
             (Handling::Release, State::Held) => self.take_over(place, common),
             (Handling::Retry | Handling::Release, _) | (Handling::Hold, State::Held) => {}
+            (Handling::Hold | Handling::Return, State::Unreadable) => {}
             (Handling::Hold | Handling::Return | Handling::Delete, State::UnderWay) => {
                 call_back(place, common);
                 if common.queue.standings.is(place, State::UnderWay) {
@@ -386,7 +387,7 @@ impl Handle {
         self.asked = 0;
         for place in self.batch.drain(..) {
             let fate = common.store.own.store.message(place.0, OUTBOX, place.1).map(|info| entry::fate(info.flags));
-            let (standings, fate) = (&mut common.queue.standings, fate.flatten());
+            let standings = &mut common.queue.standings;
             self.handled.done += usize::from(match self.handling {
                 Handling::Hold => fate == Some(entry::Fate::Held),
                 Handling::Return => fate == Some(entry::Fate::GivenBack),

@@ -26,10 +26,10 @@ impl Courier {
     /// Looks what comes next.
     pub(super) fn sort(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
         let info = self.info(hands)?;
-        let Some(fate) = entry::fate(info.flags) else {
-            self.stage = Stage::Over(None);
-            return Ok(());
-        };
+        let fate = entry::fate(info.flags);
+        if fate == Fate::Lost && self.notice.is_none() {
+            self.leave_lost();
+        }
         if let Some(notice) = self.notice {
             self.sort_unreadable(notice, info, hands);
             return Ok(());

@@ -167,6 +167,7 @@ impl QueueRow {
             is_under_way: line.state == QueueState::UnderWay,
             recipients,
             is_readable,
+            is_left_alone: line.state == QueueState::Unreadable,
             sender,
         }
     }

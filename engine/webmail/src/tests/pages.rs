@@ -126,6 +126,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         is_held,
         is_under_way,
         is_readable: number != 3,
+        is_left_alone: number == 3,
     };
     let waiting = [row(false, false, 1), row(true, false, 2), row(false, true, 3)];
     let tls = [TlsRow { domain: said.into(), day: "today", policy: "sts", sessions: 1, failures: said.into() }];

@@ -113,3 +113,36 @@ fn an_entry_that_no_disk_gives_back_is_told_of_after_days() {
     grace.hang_up(&mut room);
     at_rest(&mut world, &mut room);
 }
+
+#[test]
+fn an_entry_that_a_rebuild_has_found_is_shown_and_left_alone() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut room, mut world) = serving_on("", 990, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.pass(&mut room, 30);
+    let disk = room.machine.disk.power_cut(&mut Dice::new(990));
+    let (_, entry) = letters_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
+    // A rebuild knows no flags.
+    let found = with_message(&disk, ("ada@barepost.test", OUTBOX), (Flags::default(), 0), &entry);
+    let (mut room, mut world) = serving_on("", 991, found, Mood::Takes, &trust);
+    let mut grace = Browser::new(&trust);
+    grace.log_in(&mut room, "grace", "lovelace");
+    grace.hang_up(&mut room);
+    world.pass(&mut room, DAY);
+    for what in ["retry", "hold", "release", "return"] {
+        handle(&mut grace, &mut room, what, "bob@far.test");
+        handle(&mut grace, &mut room, what, "far.test");
+        world.pass(&mut room, 60);
+        let page = look(&mut grace, &mut room).text();
+        grace.hang_up(&mut room);
+        for words in ["Cannot be sent", ">bob@far.test</h2>", "may have been delivered before"] {
+            assert!(page.contains(words), "{what}, {words}: {page}");
+        }
+        assert!(![">Try now<", ">Hold<", ">Delete, and tell"].iter().any(|offer| page.contains(offer)), "{page}");
+    }
+    // The other one has left.
+    assert_eq!((world.peer.taken.len(), notices(&mut world, &mut room)), (1, 0));
+    let said = handle(&mut grace, &mut room, "delete", "bob@far.test");
+    assert!(said.contains("One letter: deleted.") && said.contains("Nothing waits to leave"), "{said}");
+    at_rest(&mut world, &mut room);
+}
