@@ -253,7 +253,7 @@ pub(crate) const PARTS: &[Part] = &[
         name: "webmail-privacy",
         shows: "in Chromium and Firefox an HTML message connects to no host and looks no name up before its reader asks",
         work: Work::Script("tests/webmail_privacy.py", &[]),
-        budget: Duration::from_secs(300),
+        budget: Duration::from_secs(600),
         when: When::Always,
     },
     Part {
