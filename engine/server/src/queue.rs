@@ -324,7 +324,7 @@ impl Queue {
                 // Those behind whom it is to wait may have left meanwhile.
                 self.let_try_where_nobody_is(&destination);
             }
-            (Some(_), None) if is_left => self.standings.set(place, State::Unreadable),
+            (Some(_), None) if is_left => self.standings.set(place, State::LeftAlone),
             (Some(at), None) => self.standings.set(place, State::Waits(at)),
         }
         if !has_set_out && !waits {

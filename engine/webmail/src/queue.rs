@@ -175,7 +175,7 @@ pub enum QueueState {
     /// It does not leave until it is released.
     Held,
     /// It cannot leave: nothing says for which recipients it is.
-    Unreadable,
+    LeftAlone,
 }
 
 /// An entry, in the words of the page.

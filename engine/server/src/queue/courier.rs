@@ -85,8 +85,6 @@ pub(super) struct Courier {
     pub(super) is_damaged: bool,
     /// Its head cannot be read, and its account is told.
     pub(super) notice: Option<Notice>,
-    /// Whether a rebuild has found the entry.
-    pub(super) is_lost: bool,
     /// Those of whom it is to be reported that they do not get it.
     pub(super) failed: VecDeque<(u8, Why)>,
     /// Who else has it of whom that is to be reported, as far as is known since the core began to serve.
@@ -234,7 +232,6 @@ impl Courier {
             has_no_room: false,
             is_damaged: false,
             notice: None,
-            is_lost: false,
             failed: VecDeque::new(),
             taken: Vec::new(),
             arrivals: Vec::new(),

@@ -9,7 +9,7 @@
 //! | `HELD` | who sent it was told that it takes long |
 //! | `FLAGGED` | its head cannot be read, and the account was told (`unreadable`) |
 //! | `DRAFT` | it came for the account, which wants its mail elsewhere, and is in no envelope yet (`forwarding`) |
-//! | `LEAVING` | it is to leave. What a rebuild has found has no flags. It may have left before, so it does not leave: it is shown to administrators (`unreadable`) |
+//! | `LEAVING` | it is to leave. What a rebuild has found has no flags. It may have left before, so it does not leave: it is shown to administrators until they delete it |
 //! | `LEFT` | an administrator has taken it out: with `LEAVING` he holds it, without it nobody gets it any more, and who sent it is told |
 //! | keywords, upper 8 bits | n: it stands for the recipient with the number n and those next to him who are of the same domain and of whom the same is to be told, up to eight; or up to four, if of these the sender wants to hear that they have it |
 //! | keywords, lower 8 bits | a bit for each of eight: he is done with. Of four: the lower bits say that he is done with, and the upper ones that what came of it was told, or is told by somebody else |
@@ -199,8 +199,9 @@ impl Fate {
     /// How it stands with such an entry that nobody has, and that is due then if it is not held.
     pub(super) fn state(self, due: Instant) -> State {
         match self {
-            Fate::Leaves | Fate::GivenBack | Fate::Lost => State::Waits(due),
+            Fate::Leaves | Fate::GivenBack => State::Waits(due),
             Fate::Held => State::Held,
+            Fate::Lost => State::LeftAlone,
         }
     }
 }

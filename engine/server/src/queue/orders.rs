@@ -20,8 +20,8 @@ use store::{Beginning, Flags, MarkChange, OUTBOX, Outcome, Refusal, UidRange};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which};
 
-use super::courier::{Courier, bits};
-use super::entry::{self, Tally};
+use super::courier::Courier;
+use super::entry::{self, Fate, Tally};
 use super::forwarding::reverse_path;
 use super::head;
 use super::showing::line;
@@ -154,7 +154,13 @@ impl Order {
             match self.read(place, frame, common) {
                 Ok(()) => return Then::Waits,
                 Err(Refusal::Busy) => return Then::Turn,
-                Err(_) => self.cursor = Some(place),
+                Err(refusal) => {
+                    // Its owner has deleted it.
+                    if refusal == Refusal::NoSuchMessage && common.queue.standings.is(place, State::LeftAlone) {
+                        common.queue.standings.gone(place);
+                    }
+                    self.cursor = Some(place);
+                }
             }
         }
     }
@@ -191,18 +197,22 @@ impl Order {
             Err(Unreadable::Malformed) => return self.cannot_read(place, common),
         };
         self.cursor = Some(place);
+        let is_lost = entry::fate(info.flags) == Fate::Lost;
         let first = entry::first_recipient(info.keywords);
-        let all: Vec<&str> =
-            (0..entry::together(&envelope, first)).filter_map(|bit| address(&envelope, first, bit)).collect();
+        // Which of its recipients a lost entry stands for is not known: it may be any of them.
+        let count = if is_lost { envelope.recipients.len() } else { entry::together(&envelope, first) };
+        let all: Vec<&str> = (0..count).filter_map(|bit| address(&envelope, first, bit)).collect();
         let domain = entry::domain_of(all.first().copied().unwrap_or_default());
-        common.queue.is_for(place, &domain, &common.store.own.store);
+        if !is_lost {
+            common.queue.is_for(place, &domain, &common.store.own.store);
+        }
         match &mut self.work {
             Work::Look(lines) => {
                 let tally = envelope.recipients.get(first).map_or(Tally::Done, Tally::of);
                 let done = if is_arriving { 0 } else { tally.done(info.keywords) };
-                let waits = |bit: &u8| done >> bit & 1 == 0;
-                let recipients = bits(u16::MAX).filter(waits).filter_map(|bit| all.get(usize::from(bit)));
-                let recipients = recipients.map(|address| String::from(*address)).collect();
+                let waits = |number: usize| done.checked_shr(number as u32).unwrap_or(0) & 1 == 0;
+                let recipients = (0..).zip(&all).filter(|(number, _)| waits(*number));
+                let recipients = recipients.map(|(_, address)| String::from(*address)).collect();
                 lines.extend(line(place, Some(recipients), envelope.reverse_path, common));
             }
             Work::Handle(handle) => {
@@ -313,6 +323,8 @@ impl Handle {
                 return None;
             };
             match standing.domain {
+                // For which domain it is cannot be known.
+                None if standing.state == State::LeftAlone => {}
                 None => return Some(place),
                 Some(own) if own == domain => self.take_up(place, common),
                 Some(_) => {}
@@ -345,7 +357,7 @@ impl Handle {
             (Handling::Retry, State::Behind) => self.handled.done += 1,
             (Handling::Release, State::Held) => self.take_over(place, common),
             (Handling::Retry | Handling::Release, _) | (Handling::Hold, State::Held) => {}
-            (Handling::Hold | Handling::Return, State::Unreadable) => {}
+            (Handling::Hold | Handling::Return, State::LeftAlone) => {}
             (Handling::Hold | Handling::Return | Handling::Delete, State::UnderWay) => {
                 call_back(place, common);
                 if common.queue.standings.is(place, State::UnderWay) {
@@ -389,9 +401,9 @@ impl Handle {
             let fate = common.store.own.store.message(place.0, OUTBOX, place.1).map(|info| entry::fate(info.flags));
             let standings = &mut common.queue.standings;
             self.handled.done += usize::from(match self.handling {
-                Handling::Hold => fate == Some(entry::Fate::Held),
-                Handling::Return => fate == Some(entry::Fate::GivenBack),
-                Handling::Release => fate == Some(entry::Fate::Leaves),
+                Handling::Hold => fate == Some(Fate::Held),
+                Handling::Return => fate == Some(Fate::GivenBack),
+                Handling::Release => fate == Some(Fate::Leaves),
                 Handling::Delete => fate.is_none(),
                 Handling::Retry => false,
             });

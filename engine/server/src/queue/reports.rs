@@ -65,8 +65,6 @@ pub(super) enum Why {
     Damaged,
     /// Its head says nothing.
     Unreadable,
-    /// How far it had come is not known.
-    Lost,
 }
 
 impl Why {
@@ -80,7 +78,7 @@ impl Why {
             Why::Circle => Enhanced { class, subject: 4, detail: 6 },
             Why::Busy => Enhanced { class, subject: 4, detail: 5 },
             Why::GivenBack => Enhanced { class, subject: 7, detail: 1 },
-            Why::Damaged | Why::Unreadable | Why::Lost => Enhanced { class, subject: 3, detail: 0 },
+            Why::Damaged | Why::Unreadable => Enhanced { class, subject: 3, detail: 0 },
         }
     }
 
@@ -108,9 +106,6 @@ impl Why {
             Why::GivenBack => "an administrator of this server has taken it out of the queue".to_string(),
             Why::Damaged => "a part of it cannot be read from this server's disk any more".to_string(),
             Why::Unreadable => "its envelope in this server's queue is not valid".to_string(),
-            Why::Lost => {
-                "it was found again after damage to this server's disk, and may have been delivered before".to_string()
-            }
         }
     }
 }

@@ -10,7 +10,11 @@ use webmail::{Posted, QueueLine, QueueState};
 use crate::common::Common;
 
 use super::Place;
+use super::entry::{self, Fate};
 use super::standing::State;
+
+/// What is said of an entry that a rebuild has found.
+const LOST: &str = "it was found again after damage to this server's disk, and may have been delivered before";
 
 /// How it stands with an entry that is for these and comes from there, if it still is one.
 pub(super) fn line(
@@ -22,6 +26,7 @@ pub(super) fn line(
     let (account, uid) = place;
     let info = common.store.own.store.message(account, OUTBOX, uid)?;
     let standing = common.queue.standings.of(place)?;
+    let lost = (entry::fate(info.flags) == Fate::Lost).then_some(LOST);
     Some(QueueLine {
         posted: Posted { account, uid },
         recipients,
@@ -29,7 +34,7 @@ pub(super) fn line(
         since: info.internal_date,
         octets: info.octets,
         tries: standing.tries,
-        said: common.queue.standings.words(place).map(String::from),
+        said: common.queue.standings.words(place).or(lost).map(String::from),
         state: shown(standing.state, common.now, common.wall),
     })
 }
@@ -41,6 +46,6 @@ fn shown(state: State, now: Instant, wall: UnixTime) -> QueueState {
         State::Behind => QueueState::Behind,
         State::UnderWay => QueueState::UnderWay,
         State::Held | State::Ordered => QueueState::Held,
-        State::Unreadable => QueueState::Unreadable,
+        State::LeftAlone => QueueState::LeftAlone,
     }
 }

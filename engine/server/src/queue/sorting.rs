@@ -27,8 +27,9 @@ impl Courier {
     pub(super) fn sort(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
         let info = self.info(hands)?;
         let fate = entry::fate(info.flags);
-        if fate == Fate::Lost && self.notice.is_none() {
-            self.leave_lost();
+        if fate == Fate::Lost {
+            self.stage = Stage::Over(None);
+            return Ok(());
         }
         if let Some(notice) = self.notice {
             self.sort_unreadable(notice, info, hands);
@@ -61,7 +62,7 @@ impl Courier {
             self.stage = Stage::Brought(Deed::Arrival(bit));
         } else if self.look_for_arrivals(waiting, info, hands) {
             self.stage = Stage::Forgotten;
-        } else if told == all {
+        } else if told & all == all {
             self.stage = Stage::Removed;
         } else if open != 0 && hands.common.queue.is_serving && can_be_marked(hands) {
             self.set_out(open, random(info, hands), hands);

@@ -45,8 +45,8 @@ pub(super) enum State {
     Held,
     /// What an administrator wants done with it is on its way to the disk.
     Ordered,
-    /// Its head cannot be read: it waits for an administrator, or for the machine's next life.
-    Unreadable,
+    /// Its head cannot be read, or a rebuild has found it: it waits for an administrator to delete it.
+    LeftAlone,
 }
 
 /// How it stands with an entry.
@@ -130,7 +130,7 @@ impl Standings {
         match state {
             State::Waits(at) => self.waiting.insert(at, place),
             State::Held => self.held += 1,
-            State::Behind | State::UnderWay | State::Ordered | State::Unreadable => {}
+            State::Behind | State::UnderWay | State::Ordered | State::LeftAlone => {}
         }
     }
 
@@ -146,7 +146,7 @@ impl Standings {
         match before {
             State::Waits(at) => self.waiting.remove(at, place),
             State::Held => self.held -= 1,
-            State::Behind | State::UnderWay | State::Ordered | State::Unreadable => {}
+            State::Behind | State::UnderWay | State::Ordered | State::LeftAlone => {}
         }
     }
 

@@ -1,5 +1,4 @@
-//! An entry with a head that cannot be read: nothing says for which recipients it is. And one that a
-//! rebuild has found: nothing says which of them have it.
+//! An entry with a head that cannot be read: nothing says for which recipients it is.
 //!
 //! Such an entry comes from a fault of this server or of its disk, never from a sender. It was
 //! accepted, so it is not lost silently: a line on the console names it, the queue page shows it,
@@ -50,18 +49,8 @@ impl Courier {
         (self.notice, self.stage) = (Some(Notice::Wanted), Stage::Sorted);
     }
 
-    /// How far the entry had come is not known: it is left alone. A rebuild finds everything that
-    /// has left and was not overwritten, too, so nobody is told but administrators.
-    pub(super) fn leave_lost(&mut self) {
-        (self.notice, self.is_lost) = (Some(Notice::LookedFor), true);
-    }
-
     pub(super) fn why_unreadable(&self) -> Why {
-        match () {
-            () if self.is_lost => Why::Lost,
-            () if self.is_damaged => Why::Damaged,
-            () => Why::Unreadable,
-        }
+        if self.is_damaged { Why::Damaged } else { Why::Unreadable }
     }
 
     /// Looks what comes next of such an entry.

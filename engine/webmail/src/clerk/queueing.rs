@@ -145,7 +145,7 @@ impl QueueRow {
             QueueState::Behind => format!("Waits for others at {domain}"),
             QueueState::UnderWay => "Under way".to_string(),
             QueueState::Held => "Held".to_string(),
-            QueueState::Unreadable => "Cannot be sent".to_string(),
+            QueueState::LeftAlone => "Cannot be sent".to_string(),
         };
         let recipients = match &all[..] {
             _ if !is_readable => "Somebody whom nobody knows any more".to_string(),
@@ -167,7 +167,7 @@ impl QueueRow {
             is_under_way: line.state == QueueState::UnderWay,
             recipients,
             is_readable,
-            is_left_alone: line.state == QueueState::Unreadable,
+            is_left_alone: line.state == QueueState::LeftAlone,
             sender,
         }
     }
