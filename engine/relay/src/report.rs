@@ -211,7 +211,7 @@ fn write_words(report: &Report<'_>, out: &mut String) {
         ),
         (Kind::Failed, ReportTo::Forwarder) => (
             alloc::format!("{message} could not be {done} to:"),
-            "It will not be tried again. The sender was not told, because its address could not be verified.",
+            "It will not be tried again. The sender was not told: the message names none, or its address could not be verified.",
         ),
         (Kind::Delayed { until: given }, _) => {
             until = alloc::format!(

@@ -117,10 +117,12 @@ impl Directory {
         self.domain(domain).is_some()
     }
 
-    /// Whether what leaves from one of our domains is aligned with this one (DMARC, RFC 7489 section
-    /// 3.1.2): it is the same, or above or below it.
-    pub(crate) fn is_aligned(&self, domain: &Name) -> bool {
-        let mut own = self.domains.iter().filter_map(|domain| Name::of_bytes(domain.name.as_bytes()).ok());
+    /// Whether what leaves from here in the name of one of our domains, or of the host, is aligned
+    /// with this domain (DMARC, RFC 7489 section 3.1.2): it is the same, or above or below it. That
+    /// another subdomain of one organization is aligned, too, is not seen.
+    pub(crate) fn is_aligned(&self, domain: &Name, hostname: &str) -> bool {
+        let names = self.domains.iter().map(|domain| domain.name.as_str()).chain([hostname]);
+        let mut own = names.filter_map(|name| Name::of_bytes(name.as_bytes()).ok());
         own.any(|own| own.is_within(domain) || domain.is_within(&own))
     }
 

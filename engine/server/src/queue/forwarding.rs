@@ -80,7 +80,8 @@ impl Courier {
         let (all, kept) = ((1u32 << addresses.len()) - 1, 1 << OWN);
         let mark = mark_of(own, header, hands.common);
         let is_back = forwarding.is_some() && has_mark(mark, header);
-        let is_forged = || unproved_author(header, hostname).is_some_and(|author| directory.is_aligned(&author));
+        let is_forged =
+            || unproved_author(header, hostname).is_some_and(|author| directory.is_aligned(&author, hostname));
         let wanted = match forwarding.map(|forwarding| forwarding.keep) {
             None => kept,
             _ if is_back || is_forged() => kept,

@@ -5,6 +5,10 @@
 //! | an account | into its inbox, or where its mail is sent on from |
 //! | who sent a letter that was sent on, by an address of ours | out again (`posting`), if it comes from nobody |
 //! | somebody elsewhere, by who has logged in | out again, too |
+//!
+//! What goes out again is not judged here: the next server does that. So no message of a stranger
+//! goes out again and to an account: the second kind of recipient is refused (452), and the client
+//! sends the message once more for those.
 
 use relay::srs::{self, Restored};
 use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
@@ -47,6 +51,7 @@ impl Hands<'_> {
     fn is_returning(&mut self, path: &ForwardPath<'_>) -> Result<bool, RecipientRefusal> {
         let ForwardPath::Mailbox(mailbox) = path else { return Ok(false) };
         let Domain::Name(domain) = mailbox.domain else { return Ok(false) };
+        let is_user = self.account().is_some();
         let common = &*self.common;
         let mut plain = [0; LOCAL_PART_BYTES_MAX];
         let local_part = mailbox.plain_local_part(&mut plain);
@@ -60,6 +65,9 @@ impl Hands<'_> {
         let transaction = self.transaction.as_mut().filter(|transaction| transaction.reverse_path.is_empty());
         let keeper = common.directory.postmaster(&common.store).ok();
         let (transaction, keeper) = transaction.zip(keeper).ok_or(RecipientRefusal::UnknownUser)?;
+        if !is_user && !transaction.recipients.is_empty() {
+            return Err(RecipientRefusal::TooMany);
+        }
         transaction.add_elsewhere(&sender, Wishes::default(), &common.store)?;
         transaction.posting.keeper = Some(keeper);
         Ok(true)
@@ -68,7 +76,8 @@ impl Hands<'_> {
     /// Somebody here is to get the message of the open transaction, or whoever logged in names somebody elsewhere.
     fn add_recipient(&mut self, named: &smtp::Recipient<'_>) -> Result<(), RecipientRefusal> {
         let path = &named.path;
-        let wishes = if self.account().is_some() { Wishes::of(named) } else { Wishes::default() };
+        let is_user = self.account().is_some();
+        let wishes = if is_user { Wishes::of(named) } else { Wishes::default() };
         let recipient = match self.common.recipient(path) {
             Ok(account) => Some(self.common.directory.entrance(&self.common.store, account)),
             Err(RecipientRefusal::NotLocal) => {
@@ -78,6 +87,9 @@ impl Hands<'_> {
             Err(refusal) => return Err(refusal),
         };
         let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+        if !is_user && transaction.posting.is_wanted() {
+            return Err(RecipientRefusal::TooMany);
+        }
         match recipient {
             // Two addresses of one account get one copy.
             Some(recipient) if transaction.recipients.contains(&recipient) => {}

@@ -335,11 +335,14 @@ fn what_is_put_into_junk_is_not_sent_on() {
 
 #[test]
 fn what_is_forged_in_the_name_of_this_server_is_not_sent_on() {
-    let (mut room, mut world) = serving(1009, Mood::Takes, &format!("{BOB}\nkeep = false"));
-    for domain in ["_dmarc.barepost.test", "_dmarc.soft.test"] {
+    let configuration = of("grace", &format!("{BOB}\nkeep = false"), &configuration());
+    let configuration = configuration.replace("mail.barepost.test", "mail.host.test");
+    let (mut room, mut world) = serving_as(1009, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &configuration);
+    for domain in ["_dmarc.barepost.test", "_dmarc.host.test", "_dmarc.soft.test"] {
         world.names.zone.push((domain, TEXT, text("v=DMARC1; p=none")));
     }
-    for from in ["boss@barepost.test", "boss@office.barepost.test", "eve@soft.test"] {
+    let forged = ["a@barepost.test", "b@office.barepost.test", "c@a+b.barepost.test", "d@host.test"];
+    for from in forged.into_iter().chain(["eve@soft.test"]) {
         let letter = format!("From: {from}\r\nSubject: {from}\r\n\r\nHello.\r\n");
         brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], letter.as_bytes());
     }
@@ -347,8 +350,28 @@ fn what_is_forged_in_the_name_of_this_server_is_not_sent_on() {
     let [sent] = &world.peer.taken[..] else { panic!("{:?}", world.peer.taken) };
     assert!(text_of(sent).contains("Subject: eve@soft.test"), "{sent:?}");
     let kept = world.inbox(&mut room, "grace");
-    let [boss, office] = &kept[..] else { panic!("{kept:?}") };
-    assert!(boss.contains("Subject: boss@barepost.test") && office.contains("Subject: boss@office.barepost.test"));
+    assert_eq!(kept.len(), forged.len(), "{kept:?}");
+    assert!(kept.iter().zip(forged).all(|(kept, from)| kept.contains(&format!("Subject: {from}\r\n"))), "{kept:?}");
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_bounce_that_goes_out_again_is_for_no_account() {
+    let (mut room, mut world) = serving(1010, Mood::Takes, BOB);
+    world.names.zone.push(("_dmarc.fail.test", TEXT, text("v=DMARC1; p=quarantine")));
+    brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+    world.pass(&mut room, 60);
+    let path = taken(&world, "bob@far.test")[0].from.clone();
+    let letter = b"From: eve@fail.test\r\nSubject: No bounce\r\n\r\nHello.\r\n";
+    for to in [[&*path, "ada@barepost.test"], ["ada@barepost.test", &*path]] {
+        let reply = bring(&mut world, &mut room, "", &to, letter);
+        assert!(reply.starts_with("452 4.5.3 "), "{reply}");
+        brought(&mut world, &mut room, "", &to[..1], letter);
+    }
+    world.pass(&mut room, 60);
+    assert_eq!(taken(&world, FRANK).len(), 1);
+    let [(mailbox, _)] = &letters_of(&room, "ada")[..] else { panic!("one message was for her") };
+    assert_eq!(*mailbox, JUNK);
     room.until_nothing_is_in_use();
 }
 

@@ -150,7 +150,8 @@ fn an_entry_that_a_rebuild_has_found_is_shown_and_left_alone() {
         assert!(page.contains(&format!(">{both}</h2>")) && page.contains(UNKNOWN), "{what}: {page}");
     }
     // Of the other one Bob has it, and Carol's was returned. Nobody was told of these.
-    handle(&mut grace, &mut room, "delete", "far.test");
+    let said = handle(&mut grace, &mut room, "delete", "far.test");
+    assert!(!said.contains("For the rest"), "{said}");
     assert_eq!(look(&mut grace, &mut room).text().matches("Cannot be sent").count(), 2);
     grace.hang_up(&mut room);
     let inbox = world.inbox(&mut room, "ada");
