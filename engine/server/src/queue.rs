@@ -85,6 +85,7 @@ use crate::names::{Known, QuestionNumber};
 use courier::{Courier, Hands, Way};
 use orders::Orders;
 use policies::Policies;
+use reports::Why;
 use standing::{DomainMark, Standings, State};
 use waiting::Turns;
 
@@ -309,7 +310,9 @@ impl Queue {
     /// What becomes of an entry whose courier is done with it.
     fn put_back(&mut self, courier: Courier, next: Option<Instant>) {
         let (place, has_set_out, waits) = (courier.place(), courier.has_set_out, courier.waits_behind.is_some());
-        let why = courier.later.last().map(|(_, why)| why).filter(|_| has_set_out);
+        // Otherwise nobody was asked, and an earlier reason stays.
+        let is_news = |why: &&Why| has_set_out || matches!(why, Why::Full);
+        let why = courier.later.last().map(|(_, why)| why).filter(is_news);
         let is_unread = courier.is_damaged || courier.notice.is_some();
         let why = if is_unread { Some(courier.why_unreadable()) } else { why.cloned() };
         if let Some(why) = why {

@@ -381,7 +381,10 @@ impl Courier {
                 self.want_no_part();
                 match (deed, refusal) {
                     (_, Refusal::Arrived) => self.came(deed),
-                    (Deed::Letter(bit, _), Refusal::OverQuota) => self.settle_here(bit, Come::Later(Why::Full), hands),
+                    (Deed::Letter(bit, _), Refusal::OverQuota) => {
+                        hands.common.queue.standings.tried(self.place);
+                        self.settle_here(bit, Come::Later(Why::Full), hands);
+                    }
                     (Deed::Letter(bit, _), Refusal::LargerThanQuota) => {
                         self.settle_here(bit, Come::Never(Why::NeverFits), hands);
                     }

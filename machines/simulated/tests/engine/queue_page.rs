@@ -7,9 +7,10 @@ use machine::Sector;
 use server::InUse;
 use simulated::{Dice, MemoryDisk};
 
-use super::far::{LETTER, Mood, World, configuration, world_of};
+use super::far::{GRACE, LETTER, Mood, World, configuration, world_of};
 use super::forwarding::of;
 use super::leaving_damaged::brought_damaged;
+use super::quotas;
 use super::room::shielded::Trust;
 use super::room::{DISK_BYTES, Room, usual_sizes};
 use super::webmail::{Browser, Page, between};
@@ -169,6 +170,21 @@ fn the_page_shows_who_waits_since_when_and_what_his_host_has_said() {
     world.pass(&mut room, 1200);
     let text = look(&mut grace, &mut room).text();
     assert!(text.contains("tried 3 times") || text.contains("tried 4 times"), "{text}");
+}
+
+#[test]
+fn a_message_that_waits_for_room_says_so() {
+    let (mut room, mut world, _, mut grace) = serving_where("quota = \"1M\"", 907, Mood::Takes);
+    let mut send = |world: &mut World, to: &[&str], kilobytes| {
+        world.submit_from(&mut room, (GRACE, "grace@barepost.test"), to, &quotas::letter(kilobytes));
+        world.pass(&mut room, 60);
+    };
+    (0..2).for_each(|_| send(&mut world, &["ada@barepost.test"], 450));
+    send(&mut world, &["ada@barepost.test", "bob@far.test"], 300);
+    let text = look(&mut grace, &mut room).text();
+    let words = "The last time: the mailbox is full.";
+    assert!(text.contains(">ada@barepost.test</h2>") && text.contains("tried once") && text.contains(words), "{text}");
+    grace.hang_up(&mut room);
 }
 
 #[test]
