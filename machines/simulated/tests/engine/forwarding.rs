@@ -3,7 +3,9 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use http::Site;
+use simulated::room::with_message;
 use simulated::{Dice, MemoryDisk};
+use store::{Flags, OUTBOX};
 
 use super::far::{LETTER, Mood, Taken, World, configuration, world_of};
 use super::names::{FAR, STRANGER, TEXT, text};
@@ -352,6 +354,21 @@ fn what_is_forged_in_the_name_of_this_server_is_not_sent_on() {
     let kept = world.inbox(&mut room, "grace");
     assert_eq!(kept.len(), forged.len(), "{kept:?}");
     assert!(kept.iter().zip(forged).all(|(kept, from)| kept.contains(&format!("Subject: {from}\r\n"))), "{kept:?}");
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_message_ends_that_has_gone_to_more_addresses_than_there_are_now() {
+    let (room, _) = serving(1011, Mood::Takes, BOB);
+    let disk = room.machine.disk.power_cut(&mut Dice::new(1011));
+    let arrived = b"Return-Path: <frank@far.test>\r\nSubject: Arrived\r\n\r\nHello.\r\n";
+    let marks = Flags::SEEN.with(Flags::LEAVING).with(Flags::DRAFT);
+    // Bob has it, and Grace forwards nothing now.
+    let disk = with_message(&disk, ("grace@barepost.test", OUTBOX), (marks, 0b10), arrived);
+    let (mut room, mut world) = serving_as(1012, disk, Mood::Takes, &configuration());
+    world.pass(&mut room, 600);
+    assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "grace").len()), (0, 1));
+    assert_eq!(letters_of(&room, "grace").len(), 1, "nothing is left in the outbox");
     room.until_nothing_is_in_use();
 }
 
