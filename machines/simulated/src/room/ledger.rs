@@ -307,7 +307,7 @@ impl Ledger {
 
     /// Which letter this is. It must be as it was sent, and say how that was.
     pub(super) fn is_whole(&self, message: &[u8]) -> LetterId {
-        if let Some(of) = ReportOf::read(message) {
+        if let Some(of) = ReportOf::read(message).unwrap_or_else(|wrong| panic!("{wrong}")) {
             return self.report(of);
         }
         let (trace, body) = parts(message);

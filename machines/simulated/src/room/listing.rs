@@ -291,9 +291,11 @@ fn read_names(disk: &MemoryDisk, account: AccountId, numbers: &[u64], names: &mu
     }
 }
 
-/// The message that begins with these octets.
+/// The message that begins with these octets. A power cut may have torn them: nobody has verified
+/// what lies on the disk, and no index need know it.
 fn named_in(octets: &[u8]) -> Option<Named> {
+    let report = ReportOf::read(octets).ok()?;
     let posted = number_behind(octets, b"\r\nMessage-ID: <", b".posted@").map(Named::Posted);
     let letter = || number_behind(octets, b"\r\nSubject: ", b"\r\n").map(Named::Letter);
-    ReportOf::read(octets).map(Named::Report).or(posted).or_else(letter)
+    report.map(Named::Report).or(posted).or_else(letter)
 }
