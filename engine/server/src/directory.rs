@@ -117,9 +117,9 @@ impl Directory {
         self.domain(domain).is_some()
     }
 
-    /// Whether what leaves from here in the name of one of our domains, or of the host, is aligned
-    /// with this domain (DMARC, RFC 7489 section 3.1.2): it is the same, or above or below it. That
-    /// another subdomain of one organization is aligned, too, is not seen.
+    /// Whether a message that leaves from one of our domains, or from the host's, is aligned with
+    /// this domain (DMARC, RFC 7489 section 3.1.2): it is the same domain, or one is below the other.
+    /// Two subdomains of one organization are aligned, too; that is not recognised here.
     pub(crate) fn is_aligned(&self, domain: &Name, hostname: &str) -> bool {
         let names = self.domains.iter().map(|domain| domain.name.as_str()).chain([hostname]);
         let mut own = names.filter_map(|name| Name::of_bytes(name.as_bytes()).ok());

@@ -310,7 +310,7 @@ impl Queue {
     /// What becomes of an entry whose courier is done with it.
     fn put_back(&mut self, courier: Courier, next: Option<Instant>) {
         let (place, has_set_out, waits) = (courier.place(), courier.has_set_out, courier.waits_behind.is_some());
-        // Otherwise nobody was asked, and an earlier reason stays.
+        // Where no delivery was tried, an earlier reason stays.
         let is_news = |why: &&Why| has_set_out || matches!(why, Why::Full);
         let why = courier.later.last().map(|(_, why)| why).filter(is_news);
         let is_unread = courier.is_damaged || courier.notice.is_some();

@@ -174,7 +174,7 @@ pub enum QueueState {
     UnderWay,
     /// It does not leave until it is released.
     Held,
-    /// It cannot leave: nothing says for which recipients it is.
+    /// It cannot leave: its recipients are not known, or which of them have it.
     LeftAlone,
 }
 
@@ -199,7 +199,7 @@ pub struct QueueRow {
     pub is_under_way: bool,
     /// Whether it is known whom it is for.
     pub is_readable: bool,
-    /// Whether it never leaves, whatever is done.
+    /// Whether it can only be deleted.
     pub is_left_alone: bool,
 }
 

@@ -128,8 +128,8 @@ impl MemoryDisk {
         MemoryDisk { durable: self.durable.clone(), sectors: self.sectors, ..MemoryDisk::default() }
     }
 
-    /// What the disk holds durably, as [`MemoryDisk::of_image`] reads it: how many sectors it has, as
-    /// u64, and of each that is not zero its number, as u64, and its 512 bytes. All are little-endian.
+    /// The durable contents, as [`MemoryDisk::of_image`] reads them: the number of sectors, as u64;
+    /// then for each sector that is not zero its number, as u64, and its 512 bytes. Little-endian.
     pub fn image(&self) -> Vec<u8> {
         let mut image = self.sectors.to_le_bytes().to_vec();
         for (sector, bytes) in self.durable.iter().filter(|(_, bytes)| ***bytes != [0; SECTOR_BYTES]) {

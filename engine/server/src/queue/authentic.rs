@@ -43,8 +43,8 @@ pub(super) fn is_authentic(header: &[u8], sender: &str, hostname: &str, is_local
     }
 }
 
-/// The domain of the author of a message with this header, if the domain has a DMARC policy that the
-/// message fails. `None`, too, if a trusted server vouches for it (ARC).
+/// The domain of the author of a message with this header, if the message fails the DMARC policy of
+/// that domain. `None` if a trusted server vouches for the message (ARC).
 pub(super) fn unproved_author(header: &[u8], hostname: &str) -> Option<Name> {
     let top = top(header).filter(|top| top.is("Authentication-Results"))?;
     let author = results(&top, hostname).find_map(|result| result.strip_prefix("dmarc=fail header.from="))?;
@@ -52,7 +52,8 @@ pub(super) fn unproved_author(header: &[u8], hostname: &str) -> Option<Name> {
     Name::of_bytes(author.trim_matches('"').as_bytes()).ok()
 }
 
-/// The topmost field that says where a message came from, or the first of one that was written here.
+/// The topmost field that says where a message came from. For a message that was written in the
+/// webmail, its first field.
 fn top(header: &[u8]) -> Option<Field<'_>> {
     let is_above = |name: &[u8]| ABOVE.iter().any(|above| name.eq_ignore_ascii_case(above.as_bytes()));
     Header::new(header).fields().find(|field| !is_above(field.name))

@@ -9,7 +9,7 @@
 //! | `HELD` | who sent it was told that it takes long |
 //! | `FLAGGED` | its head cannot be read, and the account was told (`unreadable`) |
 //! | `DRAFT` | it came for the account, which wants its mail elsewhere, and is in no envelope yet (`forwarding`) |
-//! | `LEAVING` | it is to leave. What a rebuild has found has no flags. It may have left before, so it does not leave: it is shown to administrators until they delete it |
+//! | `LEAVING` | it is to leave. An entry that a rebuild has found has no flags: it may have left before, so it stays |
 //! | `LEFT` | an administrator has taken it out: with `LEAVING` he holds it, without it nobody gets it any more, and who sent it is told |
 //! | keywords, upper 8 bits | n: it stands for the recipient with the number n and those next to him who are of the same domain and of whom the same is to be told, up to eight; or up to four, if of these the sender wants to hear that they have it |
 //! | keywords, lower 8 bits | a bit for each of eight: he is done with. Of four: the lower bits say that he is done with, and the upper ones that what came of it was told, or is told by somebody else |
@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 
 use machine::Instant;
 use relay::{Content, Envelope, Script, envelope};
-use store::{AccountId, Flags, OUTBOX, Recipient};
+use store::{AccountId, Flags, MessageInfo, OUTBOX, Recipient};
 use webmail::Posting;
 
 use super::standing::State;
@@ -63,6 +63,14 @@ pub(crate) fn arriving(account: AccountId) -> Recipient {
 /// Whether it came in so.
 pub(super) fn is_arriving(flags: Flags) -> bool {
     flags.contains(ARRIVING)
+}
+
+/// The recipients that an entry stands for. A lost entry may stand for any recipient of its envelope.
+pub(super) fn recipients<'a>(envelope: &'a Envelope, info: &MessageInfo) -> &'a [relay::Recipient] {
+    let first = first_recipient(info.keywords);
+    let all = envelope.recipients.get(first..).unwrap_or_default();
+    let count = if fate(info.flags) == Fate::Lost { all.len() } else { together(envelope, first) };
+    all.get(..count).unwrap_or_default()
 }
 
 /// So many recipients an entry stands for whose first has this number.

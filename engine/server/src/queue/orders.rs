@@ -197,22 +197,18 @@ impl Order {
             Err(Unreadable::Malformed) => return self.cannot_read(place, common),
         };
         self.cursor = Some(place);
-        let is_lost = entry::fate(info.flags) == Fate::Lost;
-        let first = entry::first_recipient(info.keywords);
-        // Which of its recipients a lost entry stands for is not known: it may be any of them.
-        let count = if is_lost { envelope.recipients.len() } else { entry::together(&envelope, first) };
-        let all: Vec<&str> = (0..count).filter_map(|bit| address(&envelope, first, bit)).collect();
-        let domain = entry::domain_of(all.first().copied().unwrap_or_default());
-        if !is_lost {
+        let all = entry::recipients(&envelope, &info);
+        let domain = all.first().map_or_else(String::new, |first| entry::domain_of(&first.address));
+        if entry::fate(info.flags) != Fate::Lost {
             common.queue.is_for(place, &domain, &common.store.own.store);
         }
         match &mut self.work {
             Work::Look(lines) => {
-                let tally = envelope.recipients.get(first).map_or(Tally::Done, Tally::of);
+                let tally = all.first().map_or(Tally::Done, Tally::of);
                 let done = if is_arriving { 0 } else { tally.done(info.keywords) };
-                let waits = |number: usize| done.checked_shr(number as u32).unwrap_or(0) & 1 == 0;
-                let recipients = (0..).zip(&all).filter(|(number, _)| waits(*number));
-                let recipients = recipients.map(|(_, address)| String::from(*address)).collect();
+                let waits = |number: usize| number >= entry::RECIPIENTS || done >> number & 1 == 0;
+                let waiting = all.iter().enumerate().filter(|(number, _)| waits(*number));
+                let recipients = waiting.map(|(_, recipient)| recipient.address.clone()).collect();
                 lines.extend(line(place, Some(recipients), envelope.reverse_path, common));
             }
             Work::Handle(handle) => {
@@ -323,7 +319,7 @@ impl Handle {
                 return None;
             };
             match standing.domain {
-                // For which domain it is cannot be known.
+                // Its domain cannot be known.
                 None if standing.state == State::LeftAlone => {}
                 None => return Some(place),
                 Some(own) if own == domain => self.take_up(place, common),
@@ -447,10 +443,6 @@ fn place_of(posted: Posted) -> Place {
 
 fn continuation(frame: FrameId) -> Continuation {
     Continuation { frame, entry: Point::Order.entry() }
-}
-
-fn address(envelope: &Envelope, first: usize, bit: usize) -> Option<&str> {
-    envelope.recipients.get(first + bit).map(|recipient| recipient.address.as_str())
 }
 
 impl Queue {

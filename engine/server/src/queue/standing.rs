@@ -45,7 +45,7 @@ pub(super) enum State {
     Held,
     /// What an administrator wants done with it is on its way to the disk.
     Ordered,
-    /// Its head cannot be read, or a rebuild has found it: it waits for an administrator to delete it.
+    /// Its head cannot be read, or a rebuild has found it. Only an administrator can delete it.
     LeftAlone,
 }
 

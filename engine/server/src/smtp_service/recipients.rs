@@ -6,9 +6,9 @@
 //! | who sent a letter that was sent on, by an address of ours | out again (`posting`), if it comes from nobody |
 //! | somebody elsewhere, by who has logged in | out again, too |
 //!
-//! What goes out again is not judged here: the next server does that. So no message of a stranger
-//! goes out again and to an account: the second kind of recipient is refused (452), and the client
-//! sends the message once more for those.
+//! A message that goes out again is not checked here (DMARC, lists, filter): the next server does
+//! that. So a message from a client without a login is either for accounts or goes out again. The
+//! second kind of recipient is refused with 452, and the client sends it a message of its own.
 
 use relay::srs::{self, Restored};
 use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};

@@ -291,8 +291,8 @@ fn read_names(disk: &MemoryDisk, account: AccountId, numbers: &[u64], names: &mu
     }
 }
 
-/// The message that begins with these octets. A power cut may have torn them: nobody has verified
-/// what lies on the disk, and no index need know it.
+/// The message that begins with these octets. They are not verified: a power cut may have torn them
+/// before any index knew them. A torn report names no message.
 fn named_in(octets: &[u8]) -> Option<Named> {
     let report = ReportOf::read(octets).ok()?;
     let posted = number_behind(octets, b"\r\nMessage-ID: <", b".posted@").map(Named::Posted);

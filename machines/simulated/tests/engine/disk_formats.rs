@@ -1,8 +1,8 @@
-//! Disks that programs of earlier formats have left: this one opens them, shows the same mail, and
-//! does with each message what was to become of it.
+//! Disks of earlier programs: this program opens them, shows the same mail, and does with each
+//! message what was to be done.
 //!
-//! `machines/simulated/disks` holds such disks, with mail in every state, and beside each what the
-//! program that left it found there and made of it. To make those of the present format:
+//! `machines/simulated/disks` holds such disks, with mail in every state. The text beside a disk says
+//! what the program that wrote it found there, and what became of each message. To make those of the present format:
 //! `cargo test -p simulated -- --ignored disks_are_made`.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
@@ -152,7 +152,7 @@ fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
     assert!(room.line_shielded(&mut shielded).starts_with("HTTP/1.1 200 "));
     room.part_shielded_only(shielded);
     let late: Vec<Talk> = (0..CORES).map(|_| room.begin_message(ADA)).collect();
-    // What can be taken back for half a minute, and answers another.
+    // An answer that can be taken back for half a minute.
     ada.hold(&mut room, "30");
     let token = ada.get(&mut room, "/mail/compose").token();
     let form = [
@@ -164,17 +164,17 @@ fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
         ("do", "send"),
     ];
     assert!(ada.post(&mut room, "/mail/compose", &form).text().contains("Sending…"));
-    // And what may not quite have come when the power fails.
+    // Messages that have perhaps not come whole when the power fails.
     for (number, talk) in late.iter().enumerate() {
         room.try_to_send(talk, &[&sized(&format!("Cut off {number}"), 3_000)[..], b".\r\n"].concat());
         (0..3 * number).for_each(|_| room.step());
     }
-    passing(&room.machine.disk.power_cut(&mut Dice::new(seed)))
+    passing(room.machine.disk.power_cut(&mut Dice::new(seed)))
 }
 
 /// The same with mail in those states that pass at once.
-fn passing(disk: &MemoryDisk) -> MemoryDisk {
-    let mailboxes = contents_on(disk, ADA).mailboxes;
+fn passing(disk: MemoryDisk) -> MemoryDisk {
+    let mailboxes = contents_on(&disk, ADA).mailboxes;
     let octets_of = |subject: &str, id: MailboxId| {
         let mailbox = mailboxes.iter().find(|mailbox| mailbox.id == id).expect("it is there");
         let holds = |octets: &[u8]| String::from_utf8_lossy(octets).contains(&format!("Subject: {subject}\r\n"));
@@ -205,8 +205,7 @@ fn passing(disk: &MemoryDisk) -> MemoryDisk {
         (DORA, OUTBOX, leaving.with(Flags::DRAFT), 0, arrived.to_string()),
         (DORA, OUTBOX, leaving.with(Flags::DRAFT), 0b001, arrived.replace("rriving", "rriving, one done")),
     ];
-    let first = MemoryDisk::of_image(&disk.image()).expect("it is one");
-    states.into_iter().fold(first, |disk, (account, mailbox, flags, keywords, octets)| {
+    states.into_iter().fold(disk, |disk, (account, mailbox, flags, keywords, octets)| {
         with_message(&disk, (account, mailbox), (flags, keywords), octets.as_bytes())
     })
 }
@@ -252,9 +251,9 @@ fn queue(grace: &mut Browser, room: &mut Room) -> Vec<String> {
     let mut page = look(grace, room).text();
     loop {
         for card in page.split("<section").skip(1).filter(|card| card.contains("name=\"key\"")) {
-            let whom = between(card, "dir=\"auto\">", "</h2>").expect("it says for whom it is");
+            let recipients = between(card, "dir=\"auto\">", "</h2>").expect("it names its recipients");
             let state = ["Held", "Cannot be sent"].into_iter().find(|state| card.contains(&format!(">{state}<")));
-            lines.push(format!("{}: {whom}", state.unwrap_or("Is to leave")));
+            lines.push(format!("{}: {recipients}", state.unwrap_or("Is to leave")));
         }
         let Some(next) = between(&page, "class=\"button\" href=\"/mail/queue?after=", "\"") else {
             break;

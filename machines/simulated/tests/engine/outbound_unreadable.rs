@@ -132,7 +132,7 @@ fn an_entry_that_a_rebuild_has_found_is_shown_and_left_alone() {
     grace.log_in(&mut room, "grace", "lovelace");
     let both = "bob@far.test, carol@silent.test";
     for (what, wait) in [("hold", 0), ("retry", DAY), ("release", 60), ("return", 60), ("hold", 60)] {
-        // At first nobody else has looked at them.
+        // The first order comes at once after the start.
         for whom in [both, UNKNOWN] {
             handle(&mut grace, &mut room, what, whom);
         }
@@ -149,7 +149,7 @@ fn an_entry_that_a_rebuild_has_found_is_shown_and_left_alone() {
         assert_eq!(page.matches("may have been delivered before").count(), 2, "{what}: {page}");
         assert!(page.contains(&format!(">{both}</h2>")) && page.contains(UNKNOWN), "{what}: {page}");
     }
-    // Of the other one Bob has it, and Carol's was returned. Nobody was told of these.
+    // Of the other message Bob has his, and Carol's was returned. These two brought no report.
     let said = handle(&mut grace, &mut room, "delete", "far.test");
     assert!(!said.contains("For the rest"), "{said}");
     assert_eq!(look(&mut grace, &mut room).text().matches("Cannot be sent").count(), 2);
