@@ -447,6 +447,7 @@ impl Engine {
             .min(self.common.names.next_deadline())
             .min(Instant::or_never(self.life.next_deadline()))
             .min(Instant::or_never(self.disk_again))
+            .min(Instant::or_never(self.certificates.read_again_at()))
             .min(Instant::or_never(self.next_look()))
             .min(Instant::or_never(self.common.jobs.next_deadline()))
             .min(Instant::or_never(self.expiry.next_deadline()));

@@ -25,6 +25,8 @@ const REST: Micros = Micros::from_secs(2);
 
 /// How often a disk that has failed is tried again.
 const DISK_AGAIN: Micros = Micros::from_secs(60);
+/// A disk that cannot be read while it is opened is asked again so often.
+const READ_AGAIN: Micros = Micros::from_secs(1);
 
 /// The frame of the engine itself: no connection has it.
 pub(crate) const ENGINE: FrameId = FrameId::new(u32::MAX, 0);
@@ -108,7 +110,7 @@ impl Engine {
     pub(crate) fn is_hurried(&self) -> bool {
         match self.life {
             Life::MakingAccounts => true,
-            Life::ReadingCertificates => self.certificates.is_to_be_read(),
+            Life::ReadingCertificates => self.certificates.is_to_be_read(self.common.now),
             Life::Stopping { .. } => self.is_alone(),
             Life::Leaving { .. } => self.has_nothing_left(),
             Life::AwaitingOthers { .. } => self.are_others_over(),
@@ -147,6 +149,9 @@ impl Engine {
         if self.core != CoreId::FIRST {
             return;
         }
+        if self.life == Life::Opening {
+            return self.read_disk_again(machine);
+        }
         match (self.common.store.own.store.state(), self.disk_again) {
             (State::ReadOnly(why), None) => {
                 machine.print(format_args!("store: {why}"));
@@ -164,6 +169,20 @@ impl Engine {
             }
             _ => {}
         }
+    }
+
+    /// Says where the disk that is opened cannot be read, and asks it again every second.
+    fn read_disk_again(&mut self, machine: &mut impl Machine) {
+        let store = &mut self.common.store.own.store;
+        match (store.unreadable(), self.disk_again) {
+            (Some(_), Some(at)) if self.common.now < at => return,
+            (Some(_), Some(_)) => store.read_again(),
+            (Some(sector), None) => {
+                machine.print(format_args!("store: sector {} cannot be read; the disk is asked again", sector.0));
+            }
+            (None, _) => return self.disk_again = None,
+        }
+        self.disk_again = Some(self.common.now + READ_AGAIN);
     }
 
     fn look_at_store(&mut self, machine: &mut impl Machine) {

@@ -58,6 +58,8 @@ pub(crate) enum Purpose {
         lane: u8,
         page: Option<u8>,
     },
+    /// A page that opening has read before: whether the disk can still read it.
+    Proof,
     /// What formatting writes.
     Format,
 }

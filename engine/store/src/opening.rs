@@ -3,6 +3,8 @@
 //! Invariants:
 //! - Nothing is written to a disk that is not blank and whose superblock is not of this format.
 //! - Reads in flight are bounded by the lanes; a piece that cannot be read is read again page by page.
+//! - A page that cannot be read is not believed to be lost before it has failed several times, and before each time the disk
+//!   has read another page: a disk that is away for a while loses nothing.
 //! - Opening twice gives the same: what must change is gathered, and written as a group like any other.
 
 mod blank;
@@ -31,6 +33,9 @@ use sometimes::sometimes;
 pub(crate) const LANES: usize = 8;
 /// The most findings that are kept; damage beyond that is mended or served around all the same.
 const FINDINGS_MAX: usize = 1000;
+/// So often is a page asked for again, each time that the disk has read another one, before it counts as lost.
+const TRIES: u8 = 10;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Superblocks,
@@ -46,8 +51,12 @@ enum Phase {
 pub(crate) struct Piece {
     pub(crate) page: Page,
     pub(crate) bytes: Box<[u8]>,
+    /// Pages that could not be read, a bit each.
     unreadable: u8,
+    /// Pages that are being read one by one.
     left: u8,
+    /// So often have they been asked for again.
+    tries: u8,
 }
 
 impl Piece {
@@ -66,6 +75,11 @@ impl Piece {
     pub(crate) fn is_readable(&self) -> bool {
         self.unreadable == 0
     }
+
+    /// Whether pages could not be read that may be readable later.
+    fn waits(&self) -> bool {
+        self.unreadable != 0 && self.left == 0 && self.tries < TRIES
+    }
 }
 
 #[derive(Default)]
@@ -81,6 +95,9 @@ pub(crate) struct Opening {
     disk_pages: u32,
     look: Option<blank::Look>,
     lanes: Vec<Lane>,
+    /// The page that was read last: can it still be, the disk works.
+    sound: Option<Page>,
+    is_proving: bool,
     next_shard: usize,
     /// Requests of the phase that have not completed.
     left: u32,
@@ -101,6 +118,8 @@ impl Store {
             disk_pages,
             look: None,
             lanes,
+            sound: None,
+            is_proving: false,
             next_shard: 0,
             left: pieces.len() as u32,
             damaged: 0,
@@ -115,8 +134,10 @@ impl Store {
     /// Reads pages for a lane, which goes on when they are there.
     pub(crate) fn read_piece(&mut self, lane: u8, page: Page, pages: u32) {
         let bytes = alloc::vec![0; pages as usize * PAGE_BYTES].into_boxed_slice();
-        if let Some(known) = self.opening.as_mut().and_then(|opening| opening.lanes.get_mut(usize::from(lane))) {
-            known.piece = Some(Piece { page, bytes: Box::default(), unreadable: 0, left: 0 });
+        let Some(opening) = &mut self.opening else { return };
+        let tries = if opening.inspect { TRIES } else { 0 };
+        if let Some(known) = opening.lanes.get_mut(usize::from(lane)) {
+            known.piece = Some(Piece { page, bytes: Box::default(), unreadable: 0, left: 0, tries });
             self.backing.read(page, bytes, Purpose::Piece { lane, page: None });
         }
     }
@@ -124,18 +145,16 @@ impl Store {
     pub(crate) fn piece_read(&mut self, lane: u8, page: Option<u8>, ok: bool, buffer: Box<[u8]>) {
         let Some(opening) = &mut self.opening else { return };
         let Some(piece) = opening.lanes.get_mut(usize::from(lane)).and_then(|lane| lane.piece.as_mut()) else { return };
+        if ok {
+            opening.sound = Some(piece.page.plus(u32::from(page.unwrap_or(0))));
+        }
         match page {
             None if ok => piece.bytes = buffer,
             None => {
                 // One bad sector fails the whole piece: find out which.
                 piece.bytes = alloc::vec![0; buffer.len()].into_boxed_slice();
-                piece.left = (buffer.len() / PAGE_BYTES) as u8;
-                for number in 0..piece.left {
-                    let single = alloc::vec![0; PAGE_BYTES].into_boxed_slice();
-                    let purpose = Purpose::Piece { lane, page: Some(number) };
-                    self.backing.read(piece.page.plus(u32::from(number)), single, purpose);
-                }
-                return;
+                piece.unreadable = (u16::MAX >> (16 - buffer.len() / PAGE_BYTES)) as u8;
+                return self.read_pages(lane);
             }
             Some(number) => {
                 let start = usize::from(number) * PAGE_BYTES;
@@ -144,12 +163,69 @@ impl Store {
                     _ => piece.unreadable |= 1 << number,
                 }
                 piece.left -= 1;
-                if piece.left > 0 {
+                if piece.left > 0 || piece.waits() {
                     return;
                 }
             }
         }
         self.piece_arrived(lane);
+    }
+
+    /// Reads the pages of a lane's piece that could not be read.
+    fn read_pages(&mut self, lane: u8) {
+        let piece = self.opening.as_mut().and_then(|opening| opening.lanes.get_mut(usize::from(lane))?.piece.as_mut());
+        let Some(piece) = piece else { return };
+        let unreadable = core::mem::take(&mut piece.unreadable);
+        piece.left = unreadable.count_ones() as u8;
+        for number in (0..8).filter(|number| unreadable >> number & 1 == 1) {
+            let single = alloc::vec![0; PAGE_BYTES].into_boxed_slice();
+            let purpose = Purpose::Piece { lane, page: Some(number) };
+            self.backing.read(piece.page.plus(u32::from(number)), single, purpose);
+        }
+    }
+
+    /// Where a disk that is opened could not be read: opening goes on when it can, or when
+    /// [`Store::read_again`] has been called often enough.
+    pub fn unreadable(&self) -> Option<Sector> {
+        let mut pieces = self.opening.iter().flat_map(|opening| &opening.lanes).filter_map(|lane| lane.piece.as_ref());
+        let piece = pieces.find(|piece| piece.waits())?;
+        Some(piece.page.plus(piece.unreadable.trailing_zeros()).sector())
+    }
+
+    /// Asks again for what could not be read, if the disk can read what it has read before. To be called every second or so
+    /// while there is something [`Store::unreadable`].
+    pub fn read_again(&mut self) {
+        let waits = self.unreadable().is_some();
+        let Some(opening) = self.opening.as_mut().filter(|opening| waits && !opening.is_proving) else { return };
+        match opening.sound {
+            Some(page) => {
+                opening.is_proving = true;
+                self.backing.read(page, alloc::vec![0; PAGE_BYTES].into_boxed_slice(), Purpose::Proof);
+            }
+            // It has read nothing at all yet: that says nothing of a page.
+            None => self.ask_again(0),
+        }
+    }
+
+    /// Whether the disk could read what it has read before.
+    pub(crate) fn proof_read(&mut self, ok: bool) {
+        if let Some(opening) = &mut self.opening {
+            opening.is_proving = false;
+            if ok {
+                self.ask_again(1);
+            }
+        }
+    }
+
+    fn ask_again(&mut self, tries: u8) {
+        for lane in 0..LANES as u8 {
+            let known = self.opening.as_mut().and_then(|opening| opening.lanes.get_mut(usize::from(lane)));
+            let piece = known.and_then(|lane| lane.piece.as_mut()).filter(|piece| piece.waits());
+            if let Some(piece) = piece {
+                piece.tries += tries;
+                self.read_pages(lane);
+            }
+        }
     }
 
     fn piece_arrived(&mut self, lane: u8) {
@@ -178,6 +254,7 @@ impl Store {
             self.findings.push(Finding { sector, damage });
         }
     }
+
     pub(crate) fn opening_flushed(&mut self, ok: bool) {
         let Some(opening) = &self.opening else { return };
         match opening.phase {
@@ -331,7 +408,7 @@ impl Store {
     }
 
     /// Journals that torn messages are gone, before later groups make them look acknowledged. Until that is durable their
-    /// pages are not free: the next opening may find them whole, when a sector was bad for a while only.
+    /// pages are not free: the next opening may find them whole, when the disk has returned other bytes for a while only.
     fn drop_torn(&mut self, dropped: Vec<Dropped>) {
         for mut torn in dropped {
             sometimes!(TornMessageDropped);

@@ -3,6 +3,7 @@
 //! Invariants:
 //! - A group is applied wholly, in order, or not at all.
 //! - The end is never taken for damage, nor damage for the end: a later group proves that a missing block was durable.
+//!   Where nothing could be read there may have been one.
 //! - Where both copies of a block fit and differ, an earlier life began a group there and one of them is its fence: what follows tells which.
 //! - The walk asks for pieces and is called again with them; it holds no more than one group.
 
@@ -83,6 +84,8 @@ pub(crate) struct Replay {
     pub(crate) dropped: Vec<Dropped>,
     /// So many findings are of before the last group, and so many of before its end.
     settled: [usize; 2],
+    /// Where the next block, or the link to it, may stand that cannot be read.
+    unreadable: Option<Page>,
     root: Root,
     mode: Mode,
     partial: Option<Partial>,
@@ -127,6 +130,7 @@ impl Replay {
             findings: Vec::new(),
             dropped: Vec::new(),
             settled: [0; 2],
+            unreadable: None,
             root,
             mode: Mode::Following,
             partial: None,
@@ -171,7 +175,7 @@ impl Replay {
             self.accept_either(block, rival);
         } else {
             self.mode = Mode::Link;
-            self.journal.fresh_segment = look.unreadable;
+            self.unreadable = look.unreadable.then(|| geometry.place_page(segment, place));
         }
         Ok(())
     }
@@ -259,11 +263,10 @@ impl Replay {
         };
         let fits = leads_on(&|header| header.sequence == sequence && header.previous == self.journal.previous);
         if let Some(Fit { block: (next, hash), lame, .. }) = fits {
-            self.rival = None;
+            (self.rival, self.unreadable) = (None, None);
             self.journal.chain.push(next);
             self.journal.previous = hash;
             self.journal.place = 0;
-            self.journal.fresh_segment = false;
             self.mode = Mode::Following;
             self.note_lame(lame, geometry.place_page(segment, geometry.link_place()));
             return Ok(());
@@ -272,8 +275,12 @@ impl Replay {
         // Nothing follows that block: the other one has its turn.
         if let Some(rival) = self.rival.take() {
             self.go_over_to(rival);
+            self.unreadable = None;
             self.mode = Mode::Following;
             return Ok(());
+        }
+        if look.unreadable {
+            self.unreadable.get_or_insert(geometry.place_page(segment, geometry.link_place()));
         }
         let place = self.journal.place + 1;
         self.mode = Mode::Ahead { place, left: GROUP_BLOCKS_MAX + 1, next, jumped: false };
@@ -328,32 +335,38 @@ impl Replay {
         self.journal.place = place;
         self.journal.sequence = header.sequence;
         self.journal.previous = header.previous;
-        self.journal.fresh_segment = false;
+        self.unreadable = None;
         self.mode = Mode::Following;
     }
 
     /// There is no later block: an incomplete group counts for nothing.
     fn end(&mut self) {
-        let unreadable = self.journal.fresh_segment;
         if let Some(partial) = self.partial.take() {
             self.journal = partial.before;
         }
-        self.journal.fresh_segment = unreadable || self.damaged;
-        self.journal.fenced = false;
         for finding in self.findings.iter_mut().skip(self.settled[0]) {
             if finding.damage == Damage::JournalCopy {
                 finding.damage = Damage::LastJournalCopy;
             }
         }
-        if self.root.started && self.journal.sequence == self.root.sequence {
+        let is_start_lost = self.root.started && self.journal.sequence == self.root.sequence;
+        let lost = match self.unreadable {
+            _ if is_start_lost => Some((Page(0), Damage::JournalStart)),
+            unreadable => unreadable.map(|page| (page, Damage::JournalBlock)),
+        };
+        if let Some((page, damage)) = lost {
+            self.findings.push(Finding { sector: page.sector(), damage });
             self.damaged = true;
-            self.journal.fresh_segment = true;
-            let sector = Page(0).sector();
-            self.findings.push(Finding { sector, damage: Damage::JournalStart });
+            // Until a checkpoint is durable each opening has to see the hole, also one that can read
+            // the group in it: what follows has a sequence that no such group leads to.
+            self.journal.sequence += u64::from(GROUP_BLOCKS_MAX) + 1;
         }
+        self.journal.fresh_segment = self.damaged;
+        self.journal.fenced = false;
     }
 
-    /// Reads the last chunk of a message of the last group; drops the message if it is torn.
+    /// Reads the last chunk of a message of the last group; drops the message if it is torn. One that
+    /// cannot be read may have been acknowledged.
     fn verify(
         &mut self,
         piece: Option<&Piece>,
@@ -372,10 +385,12 @@ impl Replay {
             self.mode = Mode::Verifying { number };
             return Err((page, pages));
         };
+        let Recent { account, mailbox, uid, .. } = recent;
         let sound = chunk::parse(&piece.bytes, key, page)
-            .is_some_and(|chunk| piece.is_readable() && chunk.hash == recent.check && chunk.header.guid == recent.guid);
-        if !sound {
-            let Recent { account, mailbox, uid, .. } = recent;
+            .is_some_and(|chunk| chunk.hash == recent.check && chunk.header.guid == recent.guid);
+        if !piece.is_readable() {
+            self.findings.push(Finding { sector: page.sector(), damage: Damage::Body(account, Uid(uid)) });
+        } else if !sound {
             let mut pages = Vec::new();
             self.index.remove(account, mailbox, &[(uid, uid)], &mut |space| {
                 if let Space::Died(page, count) = space {

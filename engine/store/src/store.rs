@@ -373,6 +373,7 @@ impl Store {
                 self.move_written(number, ok);
             }
             Purpose::Piece { lane, page } => self.piece_read(lane, page, ok, buffer),
+            Purpose::Proof => self.proof_read(ok),
             Purpose::Format => self.format_written(ok),
             Purpose::Errand { core, token } => {
                 self.errand_done(core, DiskCompletion { token, buffer, ..completion });

@@ -456,6 +456,8 @@ pub enum Reason {
     OtherFormat(u32),
     /// Not blank, and not a Barepost disk.
     NotOurs,
+    /// What tells whether it is one cannot be read.
+    Unreadable,
     /// A Barepost disk, but all of its superblocks are lost.
     SuperblocksLost,
     /// Blank, and not to be formatted (a check only reads).
@@ -476,6 +478,9 @@ impl fmt::Display for Reason {
                 write!(out, "the disk has format {version}, this version knows only format {}", crate::FORMAT_VERSION)
             }
             Reason::NotOurs => write!(out, "the disk is neither blank nor a Barepost disk"),
+            Reason::Unreadable => {
+                write!(out, "what tells whether the disk holds mail cannot be read; nothing is written to it")
+            }
             Reason::SuperblocksLost => {
                 write!(
                     out,

@@ -13,8 +13,8 @@ use super::image::{Image, SECTORS};
 
 /// Requests after which a store goes round in circles: a disk of 1 MiB has 256 pages.
 pub(super) const REQUESTS_MAX: u32 = 20_000;
-/// Turns without a request that are waited for.
-const TURNS_MAX: u32 = 200;
+/// Turns that a store may take, those included in which it asks again for what cannot be read.
+const TURNS_MAX: u32 = 1000;
 /// The longest body that is read to its end.
 const BODY_OCTETS: usize = 1 << 20;
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
@@ -76,9 +76,10 @@ impl Rig {
             while let Some(wake) = self.store.next_wake() {
                 self.outcomes.insert(wake.continuation.frame.index() as u32, wake.outcome);
             }
-            if is_idle {
+            if is_idle && self.store.unreadable().is_none() {
                 return;
             }
+            self.store.read_again();
         }
     }
 

@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use machine::{Machine, UnixTime};
+use machine::{Instant, Machine, Micros, UnixTime};
 use store::{AccountId, INBOX, NewAccount, Outcome, Refusal, Uid};
 use tasks::Continuation;
 
@@ -17,6 +17,10 @@ use crate::life::{ENGINE, Life};
 const READ: Continuation = Continuation { frame: ENGINE, entry: Point::CertificateRead.entry() };
 const MADE: Continuation = Continuation { frame: ENGINE, entry: Point::AccountMade.entry() };
 
+/// A part that the disk cannot read is asked for again so often, after this time.
+const TRIES: u8 = 10;
+const READ_AGAIN: Micros = Micros::from_secs(1);
+
 /// What is read.
 pub(super) struct Reading {
     account: AccountId,
@@ -25,6 +29,9 @@ pub(super) struct Reading {
     /// What of the first of them is there.
     pem: Vec<u8>,
     is_under_way: bool,
+    /// How often the disk could not read the next part, and when it is asked again.
+    failed: u8,
+    again: Option<Instant>,
 }
 
 struct Letter {
@@ -34,9 +41,18 @@ struct Letter {
 }
 
 impl super::Certificates {
-    /// Whether a letter is to be read, and none is under way.
-    pub(crate) fn is_to_be_read(&self) -> bool {
-        matches!(&self.expect, Expect::Letters(reading) if !reading.is_under_way)
+    /// Whether a part of a letter is to be read now.
+    pub(crate) fn is_to_be_read(&self, now: Instant) -> bool {
+        let waits = |reading: &Reading| reading.is_under_way || reading.again.is_some_and(|at| now < at);
+        matches!(&self.expect, Expect::Letters(reading) if !waits(reading))
+    }
+
+    /// When a part is to be read that the disk could not read.
+    pub(crate) fn read_again_at(&self) -> Option<Instant> {
+        match &self.expect {
+            Expect::Letters(reading) => reading.again,
+            _ => None,
+        }
     }
 }
 
@@ -68,7 +84,7 @@ impl Engine {
             date: letter.internal_date,
         };
         let letters = letters.map(letter).collect();
-        let reading = Reading { account, letters, pem: Vec::new(), is_under_way: false };
+        let reading = Reading { account, letters, pem: Vec::new(), is_under_way: false, failed: 0, again: None };
         self.certificates.expect = Expect::Letters(Box::new(reading));
     }
 
@@ -76,10 +92,12 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub(crate) fn read_next_certificate(&mut self, machine: &mut impl Machine) {
+        let is_to_be_read = self.certificates.is_to_be_read(self.common.now);
         let Expect::Letters(reading) = &mut self.certificates.expect else { return self.begin_sharing(machine) };
-        if reading.is_under_way {
+        if !is_to_be_read {
             return;
         }
+        reading.again = None;
         let Some(letter) = reading.letters.front() else {
             self.certificates.expect = Expect::Upload;
             return self.begin_sharing(machine);
@@ -102,7 +120,15 @@ impl Engine {
         if let Expect::Letters(reading) = &mut self.certificates.expect {
             reading.is_under_way = false;
             match &outcome {
-                Outcome::Body(body) => reading.pem.extend_from_slice(body.bytes()),
+                Outcome::Body(body) => {
+                    reading.failed = 0;
+                    reading.pem.extend_from_slice(body.bytes());
+                }
+                // It may be away for a while only.
+                Outcome::Refused(Refusal::Unreadable) if reading.failed < TRIES => {
+                    reading.failed += 1;
+                    reading.again = Some(self.common.now + READ_AGAIN);
+                }
                 Outcome::Refused(refusal) => self.letter_is_lost(*refusal, machine),
                 _ => {}
             }
@@ -125,6 +151,7 @@ impl Engine {
 
     fn letter_is_lost(&mut self, refusal: Refusal, machine: &mut impl Machine) {
         if let Expect::Letters(reading) = &mut self.certificates.expect {
+            reading.failed = 0;
             reading.pem.clear();
             reading.letters.pop_front();
             machine.print(format_args!("tls: a certificate that was sent cannot be read: {refusal:?}"));

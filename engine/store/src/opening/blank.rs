@@ -75,7 +75,7 @@ impl Store {
 
 /// What a page says of the disk; `None` when it is zero. One that cannot be read may be anything.
 fn use_of(page: Result<&[u8], ()>, number: Page) -> Option<Reason> {
-    let Ok(bytes) = page else { return Some(Reason::NotOurs) };
+    let Ok(bytes) = page else { return Some(Reason::Unreadable) };
     if chunk::may_begin(bytes, number) || block::may_begin(bytes, number) {
         return Some(Reason::SuperblocksLost);
     }

@@ -16,7 +16,7 @@ impl Store {
         let Some(opening) = &mut self.opening else { return };
         let pages = opening.disk_pages;
         let found: Vec<(Page, Slot)> = slots(pages).into_iter().map(|page| (page, opening.slot(page))).collect();
-        let blank = opening.is_blank();
+        let (blank, unreadable) = (opening.is_blank(), opening.is_partly_unreadable());
         let mut newest: Option<&Superblock> = None;
         let mut other = None;
         for (_, slot) in &found {
@@ -29,6 +29,7 @@ impl Store {
         let Some(superblock) = newest.cloned() else {
             return match other {
                 Some(version) => self.refuse(Reason::OtherFormat(version)),
+                None if unreadable => self.refuse(Reason::Unreadable),
                 None if !blank => self.refuse(Reason::NotOurs),
                 None => self.look_for_use(),
             };
@@ -92,6 +93,11 @@ impl Opening {
 
     fn page(&self, page: Page) -> Option<Result<&[u8], ()>> {
         self.lanes.iter().filter_map(|lane| lane.piece.as_ref()).find_map(|piece| piece.page(page))
+    }
+
+    /// Whether a part of what is around the segments cannot be read.
+    fn is_partly_unreadable(&self) -> bool {
+        self.lanes.iter().filter_map(|lane| lane.piece.as_ref()).any(|piece| !piece.is_readable())
     }
 
     /// Whether everything around the segments is zero, but for the slot that formatting writes first.

@@ -94,7 +94,12 @@ fn a_disk_with_other_data_in_a_segment_is_refused() {
     assert_eq!(refused(&disk), Reason::NotOurs);
     let mut disk = TestDisk::new(4 * MIB, 1);
     disk.unreadable.insert((24 + 16 * 7) * PAGE_SECTORS);
-    assert_eq!(refused(&disk), Reason::NotOurs);
+    assert_eq!(refused(&disk), Reason::Unreadable);
+    let mut disk = used();
+    for page in [0, 8, last_pages(&disk).start, last_pages(&disk).start + 4] {
+        disk.unreadable.insert(page * PAGE_SECTORS);
+    }
+    assert_eq!(refused(&disk), Reason::Unreadable);
 }
 
 #[test]

@@ -108,6 +108,7 @@ pub(crate) struct TestDisk {
     pub(crate) dice: Dice,
     pub(crate) unreadable: BTreeSet<u64>,
     pub(crate) hold_reads: bool,
+    pub(crate) fail_reads: bool,
     pub(crate) fail_writes: bool,
     pub(crate) fail_flushes: bool,
     pub(crate) writes: u64,
@@ -138,6 +139,7 @@ impl TestDisk {
             dice: Dice(seed),
             unreadable: BTreeSet::new(),
             hold_reads: false,
+            fail_reads: false,
             fail_writes: false,
             fail_flushes: false,
             writes: 0,
@@ -190,7 +192,7 @@ impl TestDisk {
         self.sectors_read += (buffer.len() / SECTOR_BYTES) as u64;
         for (bytes, number) in buffer.chunks_mut(SECTOR_BYTES).zip(sector..) {
             self.looked_at.insert(number);
-            if self.unreadable.contains(&number) {
+            if self.fail_reads || self.unreadable.contains(&number) {
                 return Err(DiskError::Failed);
             }
             if number >= self.sectors {

@@ -5,7 +5,6 @@ use super::disk::{Cut, Fate, TestDisk};
 use super::model::World;
 use super::rig::{MIB, NOW, Rig, body};
 use crate::NewAccount;
-use crate::layout::PAGE_SECTORS;
 use crate::segments::{Owner, Reason as Want};
 use crate::types::{INBOX, Outcome, Recipient, Refusal, State, UidRange, WhyReadOnly};
 use alloc::vec::Vec;
@@ -241,7 +240,7 @@ fn a_torn_message_stays_dropped_where_the_disk_fails() {
     let entry = *index.mailbox(ada, 1).unwrap().messages.find(1).unwrap();
     let (last, _) = index.chunks(&entry).last().unwrap();
     rig.disk.cut(Cut::Prefix(usize::MAX));
-    rig.disk.unreadable.extend(last.sector().0..last.sector().0 + PAGE_SECTORS);
+    rig.disk.rot_at(last.sector().0, 20);
     let mut rig = Rig::opening(rig.disk);
     while !rig.serving() {
         rig.turn(1);

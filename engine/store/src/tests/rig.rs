@@ -202,6 +202,10 @@ impl Rig {
         for _ in 0..1_000_000 {
             self.turn(4);
             let is_shared = self.cores == 1 || !self.shares || !self.guests.is_empty();
+            if self.disk.is_idle() && self.store.unreadable().is_some() {
+                self.store.read_again();
+                self.exchange();
+            }
             idle = if is_shared && self.is_idle() { idle + 1 } else { 0 };
             // What was carried at the end of a turn has its turn.
             if idle > usize::from(!self.guests.is_empty()) {

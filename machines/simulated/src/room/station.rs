@@ -294,8 +294,7 @@ impl Station {
     pub(super) fn disk_goes_on(&mut self, now: Instant, story: &mut Chronicle) {
         self.disk_at = None;
         self.failing = self.failing.filter(|(_, until)| now < *until);
-        let is_serving = self.is_serving();
-        let fails_reads = is_serving && self.dice.happens(self.rates.read_errors);
+        let fails_reads = self.dice.happens(self.rates.read_errors);
         let mood = self.failing.map_or(if fails_reads { Mood::FailsReads } else { Mood::Waits }, |(mood, _)| mood);
         let failed_before = self.machine.disk.failed();
         self.machine.disk.mood = mood;

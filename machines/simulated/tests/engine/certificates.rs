@@ -262,6 +262,34 @@ fn a_certificate_that_was_sent_counts_after_a_restart_until_the_configuration_ha
 }
 
 #[test]
+fn a_certificate_that_was_sent_is_read_although_the_disk_was_away_for_a_while() {
+    let (first, second) = (Trust::new(NAME), other(8, -1..90));
+    let mut room = serving(14, &first);
+    assert_eq!(upload(&mut room, &[&first, &second], &second.pem).0, "200 OK");
+    let mut given_up = 0;
+    for (steps, seconds) in (0..60).flat_map(|steps| [(steps, 5), (steps, 60)]) {
+        let mut disk = room.machine.disk.power_cut(&mut Dice::new(15));
+        disk.mood = Mood::Waits;
+        let certificates = vec![first.certificate.clone()];
+        room = Room::certified(15, disk, usual_sizes(), &configuration(), Site::default(), certificates);
+        for _ in 0..steps {
+            room.step();
+            room.machine.disk.carry_out_next();
+        }
+        room.machine.disk.mood = Mood::FailsReads;
+        room.pass(Micros::from_secs(seconds));
+        room.machine.disk.mood = Mood::Works;
+        room.until("the engine serves", |room| room.console_says("serving"));
+        let is_given_up = room.console_says("tls: a certificate that was sent cannot be read");
+        assert!(!is_given_up || seconds == 60, "{:?}", room.machine.console);
+        let expected = if is_given_up { &first } else { &second };
+        assert_eq!(shown(&mut room, 443, &[&first, &second]), expected.root, "{steps} {seconds}");
+        given_up += u32::from(is_given_up);
+    }
+    assert!(given_up > 0, "the certificate was read before");
+}
+
+#[test]
 fn whatever_name_is_asked_for_the_certificate_that_came_last_is_shown_and_others_keep_theirs() {
     let own = Trust::made(7, &[NAME, "localhost"], -1..90);
     let elsewhere = Trust::made(8, &["web.test"], -1..90);

@@ -80,6 +80,39 @@ fn mail_is_accepted_again_when_the_disk_works_again() {
 }
 
 #[test]
+fn a_disk_that_is_away_while_the_machine_starts_is_waited_for() {
+    for mood in [Mood::IsGone, Mood::FailsReads] {
+        for steps in 0..40 {
+            let mut room = Room::new(10);
+            assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+            let mut disk = room.machine.disk.power_cut(&mut Dice::new(10));
+            disk.mood = Mood::Waits;
+            let mut room = Room::opening(11, disk, usual_sizes());
+            for _ in 0..steps {
+                room.step();
+                room.machine.disk.carry_out_next();
+            }
+            room.machine.disk.mood = mood;
+            if !room.console_says("serving") {
+                room.pass(Micros::from_secs(600));
+            }
+            let is_opened = !room.console_says("cannot be read; the disk is asked again");
+            assert!(is_opened || lines_with(&room, "store: sector") == 1, "{:?}", room.machine.console);
+            room.machine.disk.mood = Mood::Works;
+            if is_opened {
+                assert!(steps > 5, "{:?}", room.machine.console);
+                continue;
+            }
+            room.until("the engine serves", |room| room.console_says("serving"));
+            let mut talk = room.log_in("ada@barepost.test");
+            assert!(room.pop3(&mut talk, "STAT").starts_with("+OK 1 "), "after {steps} steps");
+            assert_eq!(room.retrieve(&mut talk, 1), LETTER);
+            room.close(&talk);
+        }
+    }
+}
+
+#[test]
 fn deliveries_under_way_when_the_disk_fails_are_refused_and_leave_nothing_behind() {
     for mood in [Mood::FailsFlushes, Mood::FailsWrites, Mood::FailsAll] {
         let mut room = Room::new(2);
