@@ -19,19 +19,23 @@ use crate::secure::Channel;
 use crate::services::Security;
 use crate::session::{GREETING_PATIENCE, Session, Talk, WaitsFor};
 
-/// How long a whole handshake may take.
-pub(crate) const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(10);
+/// How long a whole handshake may take, without the time in which something that we said is not acknowledged.
+const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(10);
 
-/// How often it has as much time again, because what we said may not have come through: a way that swallows long segments without a word is found out by timeouts alone, and
+/// How long something may be unacknowledged in all: what we said may not have come through. A way that swallows long segments without a word is found out by timeouts alone, and
 /// those take 15 times the first of them, which is three seconds when a SYN was lost (RFC 6298 section 5.7).
-const RENEWALS_MAX: u8 = 5;
+const NETWORK_PATIENCE: Micros = Micros::from_secs(50);
+
+/// How often that is looked at.
+pub(crate) const LOOK: Micros = Micros::from_secs(1);
 
 /// A handshake that is not done.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handshake {
     stage: Stage,
-    renewals: u8,
-    /// When the client's time is up, unless the handshake waits for its turn.
+    /// For so long something was not acknowledged.
+    unacknowledged: Micros,
+    /// When the client's time is up, unless the handshake waits for its turn or something is unacknowledged.
     ends_at: Instant,
     queued_at: Instant,
 }
@@ -50,7 +54,7 @@ pub(crate) enum Stage {
 impl Handshake {
     /// One whose client has not said anything yet.
     pub(crate) fn new(now: Instant) -> Handshake {
-        Handshake { stage: Stage::Bytes, renewals: 0, ends_at: now + HANDSHAKE_PATIENCE, queued_at: now }
+        Handshake { stage: Stage::Bytes, unacknowledged: Micros(0), ends_at: now + HANDSHAKE_PATIENCE, queued_at: now }
     }
 
     pub(crate) fn waits_for(&self) -> WaitsFor {
@@ -102,7 +106,7 @@ impl Session {
         }
         handshake.stage = Stage::Bytes;
         handshake.ends_at = handshake.ends_at + common.now.since(handshake.queued_at);
-        common.set_deadline(self.caller.connection, Some(handshake.ends_at.since(common.now)));
+        common.set_deadline(self.caller.connection, Some(handshake.ends_at.since(common.now).min(LOOK)));
         let event = common.step_in_handshake(self.caller.connection);
         common.leave(HANDSHAKES, frame);
         match event {
@@ -144,7 +148,7 @@ impl Session {
         common.net.consumed(connection, common.net.waiting_bytes(connection));
         self.caller.channel = Channel::Tls;
         self.talk = Talk::Handshake(Handshake::new(common.now));
-        common.set_deadline(connection, Some(HANDSHAKE_PATIENCE));
+        common.set_deadline(connection, Some(LOOK));
         if self.has_heard_all() {
             common.break_off(connection);
         }
@@ -161,18 +165,19 @@ impl Session {
         }
     }
 
-    /// A handshake has had its time. Whose TCP has acknowledged all that we said is late; of others nobody knows yet.
+    /// A handshake that has had its time ends. Time in which the client's TCP has not acknowledged all that we said is not the client's.
     #[cold]
     #[inline(never)]
-    pub(crate) fn handshake_expired(&mut self, common: &mut Common) {
+    pub(crate) fn look_at_handshake(&mut self, common: &mut Common) {
         let connection = self.caller.connection;
-        if let Talk::Handshake(handshake) = &mut self.talk
-            && handshake.renewals < RENEWALS_MAX
-            && common.net.unacknowledged(connection) > 0
-        {
-            handshake.renewals += 1;
-            handshake.ends_at = common.now + HANDSHAKE_PATIENCE;
-            return common.set_deadline(connection, Some(HANDSHAKE_PATIENCE));
+        if let Talk::Handshake(handshake) = &mut self.talk {
+            if common.net.unacknowledged(connection) > 0 && handshake.unacknowledged < NETWORK_PATIENCE {
+                handshake.unacknowledged = handshake.unacknowledged + LOOK;
+                handshake.ends_at = handshake.ends_at + LOOK;
+            }
+            if common.now < handshake.ends_at {
+                return common.set_deadline(connection, Some(handshake.ends_at.since(common.now).min(LOOK)));
+            }
         }
         self.break_handshake_off(|outcomes| &mut outcomes.late, common);
     }

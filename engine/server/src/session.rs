@@ -22,7 +22,7 @@ use crate::archive::Opened;
 use crate::certificates::Replaced;
 use crate::clerks::Told;
 use crate::common::{Common, Point};
-use crate::handshakes::{HANDSHAKE_PATIENCE, Handshake};
+use crate::handshakes::{Handshake, LOOK};
 use crate::names::{Known, QuestionNumber};
 use crate::pressure::Mark;
 use crate::secure::Channel;
@@ -173,7 +173,7 @@ impl Session {
             common.secure.outcomes.turned_away += 1;
             common.break_off(caller.connection);
         } else {
-            common.set_deadline(caller.connection, Some(HANDSHAKE_PATIENCE));
+            common.set_deadline(caller.connection, Some(LOOK));
         }
         Session {
             caller,
@@ -376,7 +376,7 @@ impl Session {
             Talk::Smtp(talk) => talk.deadline_expired(self.caller, common),
             Talk::Pop3(talk) => talk.deadline_expired(self.caller, common),
             Talk::Http(talk) => talk.deadline_expired(self.caller, common),
-            Talk::Handshake(_) => self.handshake_expired(common),
+            Talk::Handshake(_) => self.look_at_handshake(common),
             Talk::Silence => {
                 self.talk = Talk::ToBeGreeted(Protocol::Smtp);
                 common.set_deadline(self.caller.connection, Some(GREETING_PATIENCE));

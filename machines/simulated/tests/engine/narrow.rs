@@ -46,6 +46,27 @@ fn over_a_way_that_swallows_long_packets_without_a_word_a_handshake_is_done_and_
 }
 
 #[test]
+fn the_time_for_which_nothing_comes_through_is_not_the_clients() {
+    for (seed, halves) in (20..).zip(0..14) {
+        let (mut room, trust) = Room::shielded(seed, site(LARGE_BYTES), usual_sizes());
+        let client = Arc::new(client_of(&trust, &["http/1.1"], BOTH));
+        let mut shielded = room.connect_shielded(443, &client);
+        room.until("it is connected", |room| room.hosts[0].has_answered(shielded.talk.connection));
+        room.pass(Micros::from_secs(3));
+        room.exchange(&mut shielded);
+        room.carries = NOTHING;
+        room.pass(Micros::from_millis(halves * 500));
+        room.carries = usize::MAX;
+        // The program behind the client's TCP takes its time.
+        room.pass(Micros::from_secs(6));
+        room.shake_hands(&mut shielded);
+        assert!(shielded.complaint.is_none(), "{halves}");
+        assert_eq!(room.engines.handshakes().late, 0, "{halves}");
+        room.abort(&shielded.talk);
+    }
+}
+
+#[test]
 fn who_acknowledges_nothing_of_a_handshake_is_not_waited_for_beyond_a_minute() {
     let (mut room, trust) = Room::shielded(3, site(LARGE_BYTES), usual_sizes());
     let client = Arc::new(client_of(&trust, &["http/1.1"], BOTH));
