@@ -63,10 +63,6 @@ impl Ending {
     pub(super) fn waits_for_room(&self) -> bool {
         matches!(self, Ending::Revising | Ending::Saying(_))
     }
-
-    fn is_under_way(&self) -> bool {
-        self.waits_for_room() || matches!(self, Ending::Proving | Ending::Asking | Ending::Signing)
-    }
 }
 
 /// All of the message has come.
@@ -165,14 +161,10 @@ pub(super) fn given_up(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bo
     true
 }
 
-/// The transaction is over: what was not committed never will be.
+/// The transaction is over: what was not committed never will be. A message for accounts of several
+/// cores may wait for space on one of them long after its client has left.
 pub(super) fn forget(hands: &mut Hands<'_>) {
-    if let Ok((common, message)) = hands.message()
-        && message.ending.is_under_way()
-    {
-        common.store.abort(message.letter);
-    }
-    hands.message_dropped();
+    smtp::Actions::message_abort(hands);
 }
 
 fn go_on_later(session: &mut smtp::Session, hands: &mut Hands<'_>) {

@@ -168,6 +168,33 @@ fn large_letters_for_accounts_of_all_cores_at_once_never_wait_for_each_other_for
     }
 }
 
+/// Where few deliveries may be under way, letters for accounts of all cores wait for each other. Their clients leave
+/// before the server has ended one of them.
+#[test]
+fn letters_for_accounts_of_all_cores_whose_clients_have_left_hold_up_nobody() {
+    let sizes = Sizes { transactions: 1, ..usual_sizes() };
+    for seed in 0..30 {
+        let mut room = crowded_room(100 + seed, 3, sizes);
+        let crowd: Vec<Talk> = (0..12)
+            .map(|number| {
+                let talk = room.connect_from(1 + number % 3, 25);
+                let mut says = "EHLO client.test\r\nMAIL FROM:<sender@elsewhere.test>\r\n".to_string();
+                for user in 0..6 {
+                    let user = (number + 7 * user) % USERS;
+                    says += &format!("RCPT TO:<user{user}@barepost.test>\r\n");
+                }
+                says += "BDAT 5 LAST\r\nHello";
+                room.send(&talk, says.as_bytes());
+                talk
+            })
+            .collect();
+        room.pass(Micros::from_millis(20 + 10 * seed));
+        crowd.iter().for_each(|talk| room.abort(talk));
+        room.until_nothing_is_in_use();
+        assert!(room.deliver("user1@barepost.test", b"Hello\r\n").starts_with("250"));
+    }
+}
+
 #[test]
 fn slow_readers_of_large_letters_hold_up_no_sender() {
     let sizes = Sizes { buffer_bytes: 256 << 10, ..usual_sizes() };
