@@ -10,6 +10,7 @@ use super::browser::Browser;
 use super::client::{Talk, Visitor};
 use super::correspondent::Correspondent;
 use super::ledger::{AT_WEBMAIL, BY_POP3, INBOX, OUTBOX};
+use super::listing::Listing;
 use super::reader::{Appetite, Reader};
 use super::sender::Sender;
 use super::station::Found;
@@ -192,17 +193,22 @@ impl Room {
     }
 
     /// A client looks at every list and every message at the webmail, and searches for each. Its
-    /// content is known before: nothing else happens.
+    /// content is known before, unless a report that was put off arrives meanwhile.
     fn look_at_webmail(&mut self, station: usize) {
         let approach = Approach::one_of(&Approach::CORRESPONDENTS, &mut self.dice);
         let correspondent = Correspondent::new(AT_WEBMAIL, approach, Appetite::All, &mut Dice::new(1));
         let listing = &self.listings[station];
+        let next_uid = |listing: &Listing| listing.mailbox(AT_WEBMAIL, INBOX).map(|inbox| inbox.uid_next);
         let unseen = |mailbox| listing.mailbox(AT_WEBMAIL, mailbox).map_or(0, |mailbox| mailbox.unseen);
+        let next_uid_before = next_uid(listing);
         let has_outbox = listing.mailbox(AT_WEBMAIL, OUTBOX).is_some_and(|outbox| outbox.messages > 0);
         let shown = (INBOX..=OUTBOX).filter(|mailbox| *mailbox < OUTBOX || has_outbox);
         let unseen: BTreeMap<u32, u32> = shown.map(|mailbox| (mailbox, unseen(mailbox))).collect();
         let talk = self.serve(station, approach, Talk::Correspondent(Box::new(correspondent)));
         let Talk::Correspondent(correspondent) = talk else { return };
+        if next_uid(&self.listings[station]) != next_uid_before {
+            return self.look_at_webmail(station);
+        }
         assert_eq!(correspondent.unseen, Some(unseen), "the webmail counts what is unread");
         assert!(correspondent.is_done, "the last client of the webmail was not served: {approach:?}");
     }
