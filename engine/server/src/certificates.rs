@@ -105,6 +105,8 @@ pub(crate) struct Certificates {
     expect: Expect,
     /// The account was asked for.
     is_account_made: bool,
+    /// Letters that could not be read, and may be certificates that count.
+    unread: Vec<Uid>,
 }
 
 /// What the replacing waits for.
@@ -128,7 +130,7 @@ impl Certificates {
             origin: Origin::Configuration,
         };
         let shown = Shown { version: 0, all: configured.into_iter().map(entry).collect() };
-        Certificates { shown: Arc::new(shown), expect: Expect::Upload, is_account_made: false }
+        Certificates { shown: Arc::new(shown), expect: Expect::Upload, is_account_made: false, unread: Vec::new() }
     }
 
     pub(crate) fn shown(&self) -> &Arc<Shown> {

@@ -103,6 +103,8 @@ pub struct Engine {
     pub(crate) life: Life,
     /// The disk has failed, which the console says, and is tried again then.
     pub(crate) disk_again: Option<Instant>,
+    /// The console says that a part of the disk cannot be read.
+    pub(crate) told_of_unreadable: bool,
     pub(crate) sizes: Sizes,
     /// The accounts that the configuration asks for, until they are made.
     pub(crate) users: Vec<User>,
@@ -151,6 +153,7 @@ impl Engine {
             sessions: (0..sizes.connections).map(|_| None).collect(),
             life: Life::Opening,
             disk_again: None,
+            told_of_unreadable: false,
             sizes,
             users,
             making: None,

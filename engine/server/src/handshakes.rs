@@ -33,8 +33,9 @@ pub(crate) const LOOK: Micros = Micros::from_secs(1);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handshake {
     stage: Stage,
-    /// For so long something was not acknowledged.
+    /// For so long something was not acknowledged, as was seen at the looks.
     unacknowledged: Micros,
+    looked_at: Instant,
     /// When the client's time is up, unless the handshake waits for its turn or something is unacknowledged.
     ends_at: Instant,
     queued_at: Instant,
@@ -54,7 +55,13 @@ pub(crate) enum Stage {
 impl Handshake {
     /// One whose client has not said anything yet.
     pub(crate) fn new(now: Instant) -> Handshake {
-        Handshake { stage: Stage::Bytes, unacknowledged: Micros(0), ends_at: now + HANDSHAKE_PATIENCE, queued_at: now }
+        Handshake {
+            stage: Stage::Bytes,
+            unacknowledged: Micros(0),
+            looked_at: now,
+            ends_at: now + HANDSHAKE_PATIENCE,
+            queued_at: now,
+        }
     }
 
     pub(crate) fn waits_for(&self) -> WaitsFor {
@@ -104,7 +111,7 @@ impl Session {
         if !common.has_entered(HANDSHAKES, frame) {
             return;
         }
-        handshake.stage = Stage::Bytes;
+        (handshake.stage, handshake.looked_at) = (Stage::Bytes, common.now);
         handshake.ends_at = handshake.ends_at + common.now.since(handshake.queued_at);
         common.set_deadline(self.caller.connection, Some(handshake.ends_at.since(common.now).min(LOOK)));
         let event = common.step_in_handshake(self.caller.connection);
@@ -171,9 +178,10 @@ impl Session {
     pub(crate) fn look_at_handshake(&mut self, common: &mut Common) {
         let connection = self.caller.connection;
         if let Talk::Handshake(handshake) = &mut self.talk {
+            let span = common.now.since(core::mem::replace(&mut handshake.looked_at, common.now));
             if common.net.unacknowledged(connection) > 0 && handshake.unacknowledged < NETWORK_PATIENCE {
-                handshake.unacknowledged = handshake.unacknowledged + LOOK;
-                handshake.ends_at = handshake.ends_at + LOOK;
+                handshake.unacknowledged = handshake.unacknowledged + span;
+                handshake.ends_at = handshake.ends_at + span;
             }
             if common.now < handshake.ends_at {
                 return common.set_deadline(connection, Some(handshake.ends_at.since(common.now).min(LOOK)));

@@ -171,16 +171,17 @@ impl Engine {
         }
     }
 
-    /// Says where the disk that is opened cannot be read, and asks it again every second.
+    /// Says once where the disk that is opened cannot be read, and asks it again every second.
     fn read_disk_again(&mut self, machine: &mut impl Machine) {
         let store = &mut self.common.store.own.store;
-        match (store.unreadable(), self.disk_again) {
-            (Some(_), Some(at)) if self.common.now < at => return,
-            (Some(_), Some(_)) => store.read_again(),
-            (Some(sector), None) => {
-                machine.print(format_args!("store: sector {} cannot be read; the disk is asked again", sector.0));
-            }
-            (None, _) => return self.disk_again = None,
+        let Some(sector) = store.unreadable() else { return self.disk_again = None };
+        if !core::mem::replace(&mut self.told_of_unreadable, true) {
+            machine.print(format_args!("store: sector {} cannot be read; the disk is asked again", sector.0));
+        }
+        match self.disk_again {
+            Some(at) if self.common.now < at => return,
+            Some(_) => store.read_again(),
+            None => {}
         }
         self.disk_again = Some(self.common.now + READ_AGAIN);
     }
@@ -280,6 +281,8 @@ impl Engine {
             self.common.store.own.tell_to_stop();
         }
         SERVICES.iter().for_each(|service| self.common.net.stop_listening(service.port));
+        self.disk_again = None;
+        self.certificates.stop_reading();
         self.common.holds.stop();
         self.stop_mail();
         self.tell_all(Session::stopping);

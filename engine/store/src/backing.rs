@@ -58,7 +58,7 @@ pub(crate) enum Purpose {
         lane: u8,
         page: Option<u8>,
     },
-    /// A page that opening has read before: whether the disk can still read it.
+    /// Any page, while opening waits for others: whether the disk reads at all.
     Proof,
     /// What formatting writes.
     Format,

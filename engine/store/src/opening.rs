@@ -3,8 +3,8 @@
 //! Invariants:
 //! - Nothing is written to a disk that is not blank and whose superblock is not of this format.
 //! - Reads in flight are bounded by the lanes; a piece that cannot be read is read again page by page.
-//! - A page that cannot be read is not believed to be lost before it has failed several times, and before each time the disk
-//!   has read another page: a disk that is away for a while loses nothing.
+//! - A page that cannot be read is not believed to be lost before it has failed several times, before and after each of which
+//!   the disk could read another page: a disk that is away for a while loses nothing.
 //! - Opening twice gives the same: what must change is gathered, and written as a group like any other.
 
 mod blank;
@@ -33,8 +33,10 @@ use sometimes::sometimes;
 pub(crate) const LANES: usize = 8;
 /// The most findings that are kept; damage beyond that is mended or served around all the same.
 const FINDINGS_MAX: usize = 1000;
-/// So often is a page asked for again, each time that the disk has read another one, before it counts as lost.
+/// So often a page fails while the disk reads others before it counts as lost.
 const TRIES: u8 = 10;
+/// The same in a rebuild, where it costs one message at most.
+const TRIES_IN_REBUILD: u8 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -55,8 +57,10 @@ pub(crate) struct Piece {
     unreadable: u8,
     /// Pages that are being read one by one.
     left: u8,
-    /// So often have they been asked for again.
+    /// So often have they failed between two proofs that the disk reads.
     tries: u8,
+    /// The disk could read another page just before they were asked for last.
+    was_proved: bool,
 }
 
 impl Piece {
@@ -95,8 +99,7 @@ pub(crate) struct Opening {
     disk_pages: u32,
     look: Option<blank::Look>,
     lanes: Vec<Lane>,
-    /// The page that was read last: can it still be, the disk works.
-    sound: Option<Page>,
+    /// Some other page is read, to see whether the disk reads at all.
     is_proving: bool,
     next_shard: usize,
     /// Requests of the phase that have not completed.
@@ -118,7 +121,6 @@ impl Store {
             disk_pages,
             look: None,
             lanes,
-            sound: None,
             is_proving: false,
             next_shard: 0,
             left: pieces.len() as u32,
@@ -135,9 +137,13 @@ impl Store {
     pub(crate) fn read_piece(&mut self, lane: u8, page: Page, pages: u32) {
         let bytes = alloc::vec![0; pages as usize * PAGE_BYTES].into_boxed_slice();
         let Some(opening) = &mut self.opening else { return };
-        let tries = if opening.inspect { TRIES } else { 0 };
+        let tries = match opening.phase {
+            _ if opening.inspect => TRIES,
+            Phase::Rebuilding => TRIES - TRIES_IN_REBUILD,
+            _ => 0,
+        };
         if let Some(known) = opening.lanes.get_mut(usize::from(lane)) {
-            known.piece = Some(Piece { page, bytes: Box::default(), unreadable: 0, left: 0, tries });
+            known.piece = Some(Piece { page, bytes: Box::default(), unreadable: 0, left: 0, tries, was_proved: false });
             self.backing.read(page, bytes, Purpose::Piece { lane, page: None });
         }
     }
@@ -145,9 +151,6 @@ impl Store {
     pub(crate) fn piece_read(&mut self, lane: u8, page: Option<u8>, ok: bool, buffer: Box<[u8]>) {
         let Some(opening) = &mut self.opening else { return };
         let Some(piece) = opening.lanes.get_mut(usize::from(lane)).and_then(|lane| lane.piece.as_mut()) else { return };
-        if ok {
-            opening.sound = Some(piece.page.plus(u32::from(page.unwrap_or(0))));
-        }
         match page {
             None if ok => piece.bytes = buffer,
             None => {
@@ -192,38 +195,33 @@ impl Store {
         Some(piece.page.plus(piece.unreadable.trailing_zeros()).sector())
     }
 
-    /// Asks again for what could not be read, if the disk can read what it has read before. To be called every second or so
-    /// while there is something [`Store::unreadable`].
+    /// Asks again for what could not be read, if the disk can read any other page. To be called every second or so while there is
+    /// something [`Store::unreadable`].
     pub fn read_again(&mut self) {
         let waits = self.unreadable().is_some();
         let Some(opening) = self.opening.as_mut().filter(|opening| waits && !opening.is_proving) else { return };
-        match opening.sound {
-            Some(page) => {
-                opening.is_proving = true;
-                self.backing.read(page, alloc::vec![0; PAGE_BYTES].into_boxed_slice(), Purpose::Proof);
-            }
-            // It has read nothing at all yet: that says nothing of a page.
-            None => self.ask_again(0),
-        }
+        opening.is_proving = true;
+        // Not always the same one: it may be bad as well, or come from a cache while the disk is away.
+        let page = Page((self.random.number() % u64::from(opening.disk_pages)) as u32);
+        self.backing.read(page, alloc::vec![0; PAGE_BYTES].into_boxed_slice(), Purpose::Proof);
     }
 
-    /// Whether the disk could read what it has read before.
+    /// Whether the disk could read another page.
     pub(crate) fn proof_read(&mut self, ok: bool) {
         if let Some(opening) = &mut self.opening {
             opening.is_proving = false;
-            if ok {
-                self.ask_again(1);
-            }
         }
-    }
-
-    fn ask_again(&mut self, tries: u8) {
         for lane in 0..LANES as u8 {
             let known = self.opening.as_mut().and_then(|opening| opening.lanes.get_mut(usize::from(lane)));
-            let piece = known.and_then(|lane| lane.piece.as_mut()).filter(|piece| piece.waits());
-            if let Some(piece) = piece {
-                piece.tries += tries;
-                self.read_pages(lane);
+            let Some(piece) = known.and_then(|lane| lane.piece.as_mut()).filter(|piece| piece.waits()) else {
+                continue;
+            };
+            piece.tries += u8::from(ok && piece.was_proved);
+            piece.was_proved = ok;
+            match (piece.waits(), ok) {
+                (false, _) => self.piece_arrived(lane),
+                (true, true) => self.read_pages(lane),
+                (true, false) => {}
             }
         }
     }

@@ -3,19 +3,26 @@
 //! Invariants:
 //! - Only messages of which every chunk is sound come back, under the UID that their last chunk names, if it is free.
 //! - UIDs that a lost record may have given are not given again.
+//! - What the journals and compaction need stays free, or nothing could be deleted any more: of messages in segments that the
+//!   index does not know the newest come back first.
 
+use crate::block::RECORDS_MAX;
 use crate::chunk::{self, Header, chunks_of};
 use crate::cleaning::pages_to_next;
 use crate::index::{AccountId, Entry, Mailbox};
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex, ShardId};
+use crate::messages::ENTRY_BYTES;
 use crate::opening::{Damage, LANES, Piece};
-use crate::segments::Owner;
+use crate::segments::{COMPACTION_RESERVE, Owner};
 use crate::store::Store;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 /// UIDs that are left out in a mailbox of a damaged shard.
 const UIDS_SKIPPED: u32 = 1024;
+
+/// The bits of a GUID number that count up in each shard.
+const GUID_NUMBER: u64 = (1 << 42) - 1;
 
 /// The chunks found of one message.
 #[derive(Debug, Default)]
@@ -110,13 +117,26 @@ impl Store {
         let Some(opening) = &mut self.opening else { return };
         let damaged = opening.damaged;
         let found = opening.rebuild.take().map(|rebuild| rebuild.found).unwrap_or_default();
-        let mut back = [0; crate::layout::SHARDS];
+        let mut found: Vec<_> = found.into_iter().collect();
+        found.sort_unstable_by_key(|((_, guid), _)| core::cmp::Reverse(guid & GUID_NUMBER));
+        let needs = self.segments_needed(damaged, found.len() as u64);
+        let mut free = self.segments.count(|owner| owner == Owner::Free);
+        let (mut back, mut left_out) = ([0; crate::layout::SHARDS], 0);
         for ((account, guid), found) in found {
-            if self.bring_back(account, guid, &found).is_some()
+            let segments: BTreeSet<_> =
+                found.chunks.values().filter_map(|page| self.segments.unclaimed(*page)).collect();
+            let unclaimed = segments.len() as u32;
+            if unclaimed > 0 && free < needs + unclaimed {
+                left_out += 1;
+            } else if self.bring_back(account, guid, &found).is_some()
                 && let Some(count) = back.get_mut(account.shard().index())
             {
+                free -= unclaimed;
                 *count += 1;
             }
+        }
+        if left_out > 0 {
+            self.note(Page(0).sector(), Damage::LeftOut(left_out));
         }
         for (number, back) in ShardId::all().zip(back).filter(|(number, _)| damaged >> number.0 & 1 == 1) {
             let root = self.superblock.roots.get(number.index()).copied().flatten();
@@ -128,6 +148,16 @@ impl Store {
                 mailbox.saw(mailbox.uid_next.saturating_add(UIDS_SKIPPED), mailbox.highest_modseq);
             }
         }
+    }
+
+    /// Segments that damaged shards need to go on and to make their checkpoints, and compaction to work, when `found` messages
+    /// more are in the index.
+    fn segments_needed(&self, damaged: u64, found: u64) -> u32 {
+        let places = self.segments.geometry.places();
+        let shards = self.shards.iter().zip(0..64).filter(|(_, number)| damaged >> number & 1 == 1);
+        let known: u32 = shards.map(|(shard, _)| shard.index.checkpoint_blocks().div_ceil(places) + 1).sum();
+        let more = (found * ENTRY_BYTES as u64).div_ceil(RECORDS_MAX as u64) as u32;
+        known + more.div_ceil(places) + COMPACTION_RESERVE
     }
 
     /// Puts a message back that the index lacks, if all of it is there.

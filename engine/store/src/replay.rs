@@ -21,6 +21,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use sometimes::sometimes;
 
+/// How far a damaged journal's sequence goes on: further than any blocks that the journal has lead to.
+/// Until the checkpoint that follows is durable each opening has to see that something is missing,
+/// also one that can read it again.
+const SEQUENCES_SKIPPED: u64 = 1 << 24;
+
 /// A piece to be read.
 type Wanted = (Page, u32);
 
@@ -357,9 +362,9 @@ impl Replay {
         if let Some((page, damage)) = lost {
             self.findings.push(Finding { sector: page.sector(), damage });
             self.damaged = true;
-            // Until a checkpoint is durable each opening has to see the hole, also one that can read
-            // the group in it: what follows has a sequence that no such group leads to.
-            self.journal.sequence += u64::from(GROUP_BLOCKS_MAX) + 1;
+        }
+        if self.damaged {
+            self.journal.sequence += SEQUENCES_SKIPPED;
         }
         self.journal.fresh_segment = self.damaged;
         self.journal.fenced = false;

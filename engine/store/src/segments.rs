@@ -228,6 +228,11 @@ impl Segments {
         self.claim(page, pages, shard).map(|segment| segment.live += pages).is_some()
     }
 
+    /// While opening: the segment of a page, if nobody has claimed it.
+    pub(crate) fn unclaimed(&self, page: Page) -> Option<SegmentIndex> {
+        self.geometry.segment_of(page).filter(|index| self.owner(*index) == Owner::Free)
+    }
+
     /// While opening: the same for pages of which it is not durable yet that they are dead, until [`Segments::unpin`].
     pub(crate) fn claim_pinned(&mut self, page: Page, pages: u32, shard: ShardId) -> bool {
         self.claim(page, pages, shard).map(|segment| segment.pinned += pages).is_some()

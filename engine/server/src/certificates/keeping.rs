@@ -11,7 +11,7 @@ use store::{AccountId, DeliveryId, INBOX, Outcome, Recipient, Refusal, Uid, UidR
 use tasks::Continuation;
 use tls::Day;
 
-use super::{Entry, Expect, Obstacle, Origin, Shown, Upload, described, read};
+use super::{Certificates, Entry, Expect, Obstacle, Origin, Shown, Upload, described, read};
 use crate::common::Point;
 use crate::cores::Message;
 use crate::engine::Engine;
@@ -124,12 +124,13 @@ impl Engine {
         }
     }
 
-    /// Letters that no longer count go. Should that not be possible now, they go with the next ones; until then newer ones take their place.
+    /// Letters that no longer count go. One that could not be read may count in another life. Should that not be possible now, they go with the next ones; until then newer ones take their place.
     fn remove_what_is_not_shown(&mut self, account: AccountId) {
         let store = &mut self.common.store.own.store;
-        let shown = &self.certificates.shown;
+        let Certificates { shown, unread, .. } = &self.certificates;
         let letters = store.messages(account, INBOX).map(|letter| letter.uid);
-        let gone = letters.filter(|uid| !shown.has_letter(*uid)).map(|uid| UidRange { first: uid, last: uid });
+        let counts = |uid: &Uid| shown.has_letter(*uid) || unread.contains(uid);
+        let gone = letters.filter(|uid| !counts(uid)).map(|uid| UidRange { first: uid, last: uid });
         let gone: Vec<UidRange> = gone.take(UIDS_MAX).collect();
         if !gone.is_empty() {
             let _ = store.remove(account, INBOX, &gone, REMOVED);

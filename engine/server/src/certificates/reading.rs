@@ -47,6 +47,13 @@ impl super::Certificates {
         matches!(&self.expect, Expect::Letters(reading) if !waits(reading))
     }
 
+    /// The machine stops: nothing is waited for.
+    pub(crate) fn stop_reading(&mut self) {
+        if let Expect::Letters(reading) = &mut self.expect {
+            reading.again = None;
+        }
+    }
+
     /// When a part is to be read that the disk could not read.
     pub(crate) fn read_again_at(&self) -> Option<Instant> {
         match &self.expect {
@@ -153,7 +160,7 @@ impl Engine {
         if let Expect::Letters(reading) = &mut self.certificates.expect {
             reading.failed = 0;
             reading.pem.clear();
-            reading.letters.pop_front();
+            self.certificates.unread.extend(reading.letters.pop_front().map(|letter| letter.uid));
             machine.print(format_args!("tls: a certificate that was sent cannot be read: {refusal:?}"));
         }
     }

@@ -97,18 +97,20 @@ impl Opening {
 
     /// Whether a part of what is around the segments cannot be read.
     fn is_partly_unreadable(&self) -> bool {
-        self.lanes.iter().filter_map(|lane| lane.piece.as_ref()).any(|piece| !piece.is_readable())
+        self.around().any(|page| self.page(page).is_none_or(|bytes| bytes.is_err()))
     }
 
-    /// Whether everything around the segments is zero, but for the slot that formatting writes first.
+    /// Whether everything around the segments is zero.
     fn is_blank(&self) -> bool {
+        let zero = |bytes: Result<&[u8], ()>| bytes.is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+        self.around().all(|page| self.page(page).is_some_and(zero))
+    }
+
+    /// The pages around the segments, but for the slot that formatting writes first and the crash area.
+    fn around(&self) -> impl Iterator<Item = Page> {
         let [.., first_written] = slots(self.disk_pages);
-        let zero = |page: Page| {
-            self.page(page).is_some_and(|bytes| bytes.is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0)))
-        };
-        let around = superblock_pieces(self.disk_pages)
-            .into_iter()
-            .flat_map(|piece| (0..PIECE_PAGES).map(move |number| piece.plus(number)));
-        around.filter(|page| page.0 != CRASH_PAGE && *page != first_written).all(zero)
+        let pieces = superblock_pieces(self.disk_pages).into_iter();
+        let pages = pieces.flat_map(|piece| (0..PIECE_PAGES).map(move |number| piece.plus(number)));
+        pages.filter(move |page| page.0 != CRASH_PAGE && *page != first_written)
     }
 }

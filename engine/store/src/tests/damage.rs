@@ -5,8 +5,10 @@ use super::rig::{MIB, NOW, Rig, body, limits, password};
 use crate::index::{Account, Index};
 use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_SECTORS, PIECE_PAGES, Page, ShardId};
 use crate::opening::Damage;
-use crate::segments::Owner;
-use crate::types::{BUILT_IN, INBOX, Outcome, Reason, Recipient, Refusal, SENT, State, WhyReadOnly};
+use crate::segments::{COMPACTION_RESERVE, Owner};
+use crate::types::{
+    BUILT_IN, Flags, INBOX, MarkChange, Outcome, Reason, Recipient, Refusal, SENT, State, Uid, WhyReadOnly,
+};
 use crate::{AccountId, NewAccount, Store, block, chunk, record};
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -157,13 +159,17 @@ fn a_disk_that_is_away_while_it_is_opened_loses_nothing() {
         }
         rig.disk.fail_reads = true;
         rig.turn(0);
-        for _ in 0..50 {
+        for round in 0..50 {
             while !rig.disk.is_idle() {
                 rig.turn(1);
             }
             assert_eq!((rig.store.state(), rig.store.unreadable().is_some()), (State::Opening, true), "read {before}");
+            // Each other time it is there for as long as another page is read.
+            rig.disk.fail_reads = round % 2 == 0;
             rig.store.read_again();
-            rig.exchange();
+            rig.turn(0);
+            rig.turn(1);
+            rig.disk.fail_reads = true;
         }
         rig.disk.fail_reads = false;
         rig.settle();
@@ -190,34 +196,97 @@ fn the_unreadable_end_of_a_journal_is_seen_until_a_checkpoint_is_durable() {
     rig.disk.cut(Cut::Prefix(usize::MAX));
     rig.disk.unreadable.extend([last.sector().0, last.plus(1).sector().0]);
     let mut without_checkpoint = 0;
-    for (turns, readable_later) in (0..24).flat_map(|turns| [(turns, false), (turns, true)]) {
-        let mut rig = Rig::opening(rig.disk.clone());
-        while !rig.serving() {
-            rig.turn(1);
-            rig.store.read_again();
-            rig.exchange();
+    for case in 0..8 * 8 * 3 {
+        let (early, writes, late) = (case % 8, case / 8 % 8, case / 64);
+        let mut next = Rig::opening(rig.disk.clone());
+        let (mut delivered, mut marked) = (Vec::new(), Vec::new());
+        // The first life is cut while it writes, and the second one when something of it is durable.
+        let lives = [(early, Cut::Prefix(writes)), (8 + 6 * late, Cut::Prefix(0))];
+        for ((turns, cut), life) in lives.into_iter().zip([1, 2]) {
+            while !next.serving() {
+                next.turn(1);
+                next.store.read_again();
+                next.exchange();
+            }
+            let delivery = next.store.begin(&[Recipient::inbox(ada)]).unwrap();
+            next.append(delivery, &body(10_000 + life, 10)).unwrap();
+            let (number, continuation) = next.continuation();
+            next.store.commit(delivery, NOW, continuation).unwrap();
+            let (mark, continuation) = next.continuation();
+            let change = MarkChange::of(Flags(0), Flags::FLAGGED);
+            next.store.mark(ada, INBOX, Uid(life as u32), change, continuation).unwrap();
+            (0..turns).for_each(|_| next.turn(1));
+            if matches!(next.outcomes.remove(&number), Some(Outcome::Delivered)) {
+                delivered.push(body(10_000 + life, 10));
+            }
+            if matches!(next.outcomes.remove(&mark), Some(Outcome::Changed)) {
+                marked.push(life as u32);
+            }
+            if case % 2 == 1 {
+                next.disk.unreadable.clear();
+            }
+            next = next.cut_while_opening(cut);
         }
-        assert_eq!(rig.list(ada).len(), MANY as usize, "all come back");
-        let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
-        rig.append(delivery, &body(0, 10)).unwrap();
-        let (number, continuation) = rig.continuation();
-        rig.store.commit(delivery, NOW, continuation).unwrap();
-        (0..turns).for_each(|_| rig.turn(1));
-        let is_delivered = matches!(rig.outcomes.remove(&number), Some(Outcome::Delivered));
-        if readable_later {
-            rig.disk.unreadable.clear();
-        }
-        let mut rig = rig.cut(Cut::Prefix(0));
-        let list = rig.list(ada);
+        next.settle();
+        let list = next.list(ada);
         let is_there = |uid: u32| list.iter().any(|message| message.uid.0 == uid);
-        assert!((1..=MANY).all(is_there), "after {turns} turns, {readable_later}: {:?}", rig.store.findings());
-        if is_delivered {
-            assert_eq!(rig.read(ada, list.last().unwrap()), Ok(body(0, 10)));
-        }
-        let is_rebuilt = rig.store.findings().iter().any(|one| matches!(one.damage, Damage::Rebuilt(_)));
-        without_checkpoint += usize::from(is_delivered && is_rebuilt);
+        let findings = next.store.findings().to_vec();
+        assert!((1..=MANY).all(is_there), "{early} turns, {writes} writes, {late} turns: {findings:?}");
+        let has_mark =
+            |uid: &u32| list.iter().any(|message| message.uid.0 == *uid && message.flags.0 & Flags::FLAGGED.0 != 0);
+        assert!(marked.iter().all(has_mark), "{early} turns, {writes} writes, {late} turns: {findings:?}");
+        let newest: Vec<_> =
+            list.iter().filter(|one| one.uid.0 > MANY).map(|one| next.read(ada, one).unwrap()).collect();
+        assert!(
+            delivered.iter().all(|octets| newest.contains(octets)),
+            "{early} turns, {writes} writes, {late} turns: {findings:?}"
+        );
+        let is_rebuilt = findings.iter().any(|one| matches!(one.damage, Damage::Rebuilt(_)));
+        without_checkpoint += usize::from(!delivered.is_empty() && is_rebuilt);
     }
     assert!(without_checkpoint > 4, "the power failed too late");
+}
+
+#[test]
+fn a_rebuild_leaves_the_space_that_deleting_needs() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    let mut number = 0;
+    // Compaction on a full disk leaves dead messages in every segment.
+    for round in 0..60 {
+        while rig.deliver(&[ada], &body(number, 30_000)).is_ok() {
+            number += 1;
+        }
+        let list = rig.list(ada);
+        let gone: Vec<u32> = list.iter().skip(round % 2).step_by(3).map(|message| message.uid.0).collect();
+        rig.remove(ada, &gone).unwrap();
+    }
+    rig.store.cleans = false;
+    let list: Vec<u32> = rig.list(ada).iter().map(|message| message.uid.0).collect();
+    let (gone, kept) = list.split_at(list.len() - 4);
+    rig.remove(ada, gone).unwrap();
+    let journal = rig.store.shards[ada.shard().index()].journal.as_ref().unwrap();
+    let end = rig.store.segments.geometry.place_page(*journal.chain.last().unwrap(), journal.place);
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    rig.disk.unreadable.extend([end.sector().0, end.plus(1).sector().0]);
+    let mut rig = Rig::opening(rig.disk);
+    while !rig.serving() {
+        rig.turn(1);
+        rig.store.read_again();
+        rig.exchange();
+    }
+    assert!(rig.store.segments.free() >= 2 + COMPACTION_RESERVE, "for a link, a checkpoint and compaction");
+    let left_out = |finding: &crate::Finding| matches!(finding.damage, Damage::LeftOut(_));
+    assert!(rig.serving() && rig.store.findings().iter().any(left_out), "{:?}", rig.store.findings());
+    let list: Vec<u32> = rig.list(ada).iter().map(|message| message.uid.0).collect();
+    assert!(kept.iter().all(|uid| list.contains(uid)), "what was there is there: {list:?}");
+    for uid in &list[1..] {
+        rig.remove(ada, &[*uid]).unwrap();
+    }
+    assert_eq!(rig.deliver(&[ada], &body(0, 30_000)), Ok(()));
+    let rig = rig.cut(Cut::Prefix(usize::MAX));
+    assert_eq!(rig.list(ada).len(), 2);
+    assert!(rig.store.findings().is_empty(), "{:?}", rig.store.findings());
 }
 
 #[test]
