@@ -110,7 +110,8 @@ fn is_of_phrase(token: &Token<'_>) -> bool {
     }
 }
 
-/// `local-part@domain`, and nothing else. White space stands at its ends and around `@` at most.
+/// `local-part@domain`, and nothing else. White space stands at its ends and around `@` at most, and
+/// between two words of the local part stands a dot.
 fn read_address(words: &[Spaced<'_>]) -> Option<String> {
     let is_at = |(token, _): &Spaced<'_>| *token == Token::Special(b'@');
     let at = words.iter().position(is_at)?;
@@ -121,7 +122,13 @@ fn read_address(words: &[Spaced<'_>]) -> Option<String> {
         Token::Quoted(_) => true,
         _ => false,
     };
-    let is_joined = local_part.iter().skip(1).all(|(_, is_spaced)| !is_spaced);
+    let is_dotted = |left: &Token<'_>, right: &Token<'_>| {
+        matches!(left, Token::Atom(text) if text.ends_with(b"."))
+            || matches!(right, Token::Atom(text) if text.starts_with(b"."))
+    };
+    let mut pairs = local_part.windows(2);
+    let is_joined =
+        pairs.all(|pair| matches!(pair, [(left, _), (right, is_spaced)] if !is_spaced && is_dotted(left, right)));
     if local_part.is_empty() || !is_joined || !local_part.iter().all(is_plain) || !domain.iter().all(is_domain) {
         return None;
     }
