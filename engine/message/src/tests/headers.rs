@@ -217,6 +217,23 @@ fn a_list_of_addresses_with_two_readings_is_not_read() {
     }
 }
 
+/// All lists of up to five words and signs.
+#[test]
+fn every_short_list_is_read_as_it_is_shown_or_not_at_all() {
+    const WORDS: [&str; 13] = ["a", "\"b\"", "c.", ".d", "@", "<", ">", ",", ":", ";", "(e)", "[f]", " "];
+    let mut lists = std::vec![String::new()];
+    let mut read = 0;
+    for _ in 0..5 {
+        lists = lists.iter().flat_map(|list| WORDS.map(|word| [list, word].concat())).collect();
+        for list in &lists {
+            let field = field(list.as_bytes());
+            check_unambiguous(&field);
+            read += usize::from(field.unambiguous_addresses().is_some_and(|all| !all.is_empty()));
+        }
+    }
+    assert!(read > 500, "only {read} lists have an address");
+}
+
 /// What holds of every field, whatever it is read as.
 fn check_any(value: &[u8]) {
     let field = field(value);
