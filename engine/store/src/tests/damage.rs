@@ -203,11 +203,7 @@ fn the_unreadable_end_of_a_journal_is_seen_until_a_checkpoint_is_durable() {
         // The first life is cut while it writes, and the second one when something of it is durable.
         let lives = [(early, Cut::Prefix(writes)), (8 + 6 * late, Cut::Prefix(0))];
         for ((turns, cut), life) in lives.into_iter().zip([1, 2]) {
-            while !next.serving() {
-                next.turn(1);
-                next.store.read_again();
-                next.exchange();
-            }
+            next.until_serving();
             let delivery = next.store.begin(&[Recipient::inbox(ada)]).unwrap();
             next.append(delivery, &body(10_000 + life, 10)).unwrap();
             let (number, continuation) = next.continuation();
@@ -270,11 +266,7 @@ fn a_rebuild_leaves_the_space_that_deleting_needs() {
     rig.disk.cut(Cut::Prefix(usize::MAX));
     rig.disk.unreadable.extend([end.sector().0, end.plus(1).sector().0]);
     let mut rig = Rig::opening(rig.disk);
-    while !rig.serving() {
-        rig.turn(1);
-        rig.store.read_again();
-        rig.exchange();
-    }
+    rig.until_serving();
     assert!(rig.store.segments.free() >= 2 + COMPACTION_RESERVE, "for a link, a checkpoint and compaction");
     let left_out = |finding: &crate::Finding| matches!(finding.damage, Damage::LeftOut(_));
     assert!(rig.serving() && rig.store.findings().iter().any(left_out), "{:?}", rig.store.findings());

@@ -215,6 +215,15 @@ impl Rig {
         panic!("the store never comes to rest");
     }
 
+    /// Turns until the store serves, and no longer: what opening has begun is under way.
+    pub(crate) fn until_serving(&mut self) {
+        while !self.serving() {
+            self.turn(1);
+            self.store.read_again();
+            self.exchange();
+        }
+    }
+
     pub(crate) fn serving(&self) -> bool {
         self.store.state() == State::Serving
     }
