@@ -105,7 +105,7 @@ pub(crate) struct Certificates {
     expect: Expect,
     /// The account was asked for.
     is_account_made: bool,
-    /// Letters that could not be read, and may be certificates that count.
+    /// Stored certificates that the disk could not read. They may be in force, and are not removed.
     unread: Vec<Uid>,
 }
 

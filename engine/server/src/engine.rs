@@ -103,7 +103,7 @@ pub struct Engine {
     pub(crate) life: Life,
     /// The disk has failed, which the console says, and is tried again then.
     pub(crate) disk_again: Option<Instant>,
-    /// The console says that a part of the disk cannot be read.
+    /// Whether the console has said that the disk cannot read a sector.
     pub(crate) told_of_unreadable: bool,
     pub(crate) sizes: Sizes,
     /// The accounts that the configuration asks for, until they are made.

@@ -19,24 +19,27 @@ use crate::secure::Channel;
 use crate::services::Security;
 use crate::session::{GREETING_PATIENCE, Session, Talk, WaitsFor};
 
-/// How long a whole handshake may take, without the time in which something that we said is not acknowledged.
+/// How long a handshake may take, without the time in which the client's TCP has not acknowledged all
+/// that we sent.
 const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(10);
 
-/// How long something may be unacknowledged in all: what we said may not have come through. A way that swallows long segments without a word is found out by timeouts alone, and
-/// those take 15 times the first of them, which is three seconds when a SYN was lost (RFC 6298 section 5.7).
+/// How much of that time is left out, in all. TCP notices a path that drops long segments silently only
+/// by timeouts. They take 15 times the first one, which is three seconds if a SYN was lost (RFC 6298
+/// section 5.7).
 const NETWORK_PATIENCE: Micros = Micros::from_secs(50);
 
-/// How often that is looked at.
+/// How often a handshake is looked at for that.
 pub(crate) const LOOK: Micros = Micros::from_secs(1);
 
 /// A handshake that is not done.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handshake {
     stage: Stage,
-    /// For so long something was not acknowledged, as was seen at the looks.
+    /// The time that was left out so far.
     unacknowledged: Micros,
     looked_at: Instant,
-    /// When the client's time is up, unless the handshake waits for its turn or something is unacknowledged.
+    /// When the client's time is up. It moves on while the handshake waits for its turn, and while data
+    /// is unacknowledged.
     ends_at: Instant,
     queued_at: Instant,
 }
@@ -172,7 +175,7 @@ impl Session {
         }
     }
 
-    /// A handshake that has had its time ends. Time in which the client's TCP has not acknowledged all that we said is not the client's.
+    /// Ends a handshake that has used up its time.
     #[cold]
     #[inline(never)]
     pub(crate) fn look_at_handshake(&mut self, common: &mut Common) {

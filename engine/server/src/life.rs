@@ -25,8 +25,8 @@ const REST: Micros = Micros::from_secs(2);
 
 /// How often a disk that has failed is tried again.
 const DISK_AGAIN: Micros = Micros::from_secs(60);
-/// A disk that cannot be read while it is opened is asked again so often.
-const READ_AGAIN: Micros = Micros::from_secs(1);
+/// The time after which a read is repeated that failed while the machine starts.
+pub(crate) const READ_AGAIN: Micros = Micros::from_secs(1);
 
 /// The frame of the engine itself: no connection has it.
 pub(crate) const ENGINE: FrameId = FrameId::new(u32::MAX, 0);
@@ -171,12 +171,12 @@ impl Engine {
         }
     }
 
-    /// Says once where the disk that is opened cannot be read, and asks it again every second.
+    /// Repeats reads that failed while the disk is opened, every second. The console says so once.
     fn read_disk_again(&mut self, machine: &mut impl Machine) {
         let store = &mut self.common.store.own.store;
         let Some(sector) = store.unreadable() else { return self.disk_again = None };
         if !core::mem::replace(&mut self.told_of_unreadable, true) {
-            machine.print(format_args!("store: sector {} cannot be read; the disk is asked again", sector.0));
+            machine.print(format_args!("store: the disk cannot read sector {}; trying again every second", sector.0));
         }
         match self.disk_again {
             Some(at) if self.common.now < at => return,

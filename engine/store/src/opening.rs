@@ -3,8 +3,8 @@
 //! Invariants:
 //! - Nothing is written to a disk that is not blank and whose superblock is not of this format.
 //! - Reads in flight are bounded by the lanes; a piece that cannot be read is read again page by page.
-//! - A page that cannot be read is not believed to be lost before it has failed several times, before and after each of which
-//!   the disk could read another page: a disk that is away for a while loses nothing.
+//! - A page counts as unreadable only after several failures, each between two reads of other pages
+//!   that succeed. So a disk that is away for a while loses nothing.
 //! - Opening twice gives the same: what must change is gathered, and written as a group like any other.
 
 mod blank;
@@ -33,9 +33,10 @@ use sometimes::sometimes;
 pub(crate) const LANES: usize = 8;
 /// The most findings that are kept; damage beyond that is mended or served around all the same.
 const FINDINGS_MAX: usize = 1000;
-/// So often a page fails while the disk reads others before it counts as lost.
+/// Failures after which a page counts as unreadable. Only those count that lie between two successful
+/// reads of other pages.
 const TRIES: u8 = 10;
-/// The same in a rebuild, where it costs one message at most.
+/// The same in a rebuild, where an unreadable page costs at most one message.
 const TRIES_IN_REBUILD: u8 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,9 +58,9 @@ pub(crate) struct Piece {
     unreadable: u8,
     /// Pages that are being read one by one.
     left: u8,
-    /// So often have they failed between two proofs that the disk reads.
+    /// How often they failed between two successful reads of other pages.
     tries: u8,
-    /// The disk could read another page just before they were asked for last.
+    /// A read of another page succeeded before they were requested last.
     was_proved: bool,
 }
 
@@ -99,7 +100,7 @@ pub(crate) struct Opening {
     disk_pages: u32,
     look: Option<blank::Look>,
     lanes: Vec<Lane>,
-    /// Some other page is read, to see whether the disk reads at all.
+    /// Another page is being read, to see whether the disk works.
     is_proving: bool,
     next_shard: usize,
     /// Requests of the phase that have not completed.
@@ -187,21 +188,22 @@ impl Store {
         }
     }
 
-    /// Where a disk that is opened could not be read: opening goes on when it can, or when
-    /// [`Store::read_again`] has been called often enough.
+    /// The first sector that opening waits for, because the disk could not read it. Opening goes on
+    /// when the disk can read it, or when [`Store::read_again`] was called often enough.
     pub fn unreadable(&self) -> Option<Sector> {
         let mut pieces = self.opening.iter().flat_map(|opening| &opening.lanes).filter_map(|lane| lane.piece.as_ref());
         let piece = pieces.find(|piece| piece.waits())?;
         Some(piece.page.plus(piece.unreadable.trailing_zeros()).sector())
     }
 
-    /// Asks again for what could not be read, if the disk can read any other page. To be called every second or so while there is
-    /// something [`Store::unreadable`].
+    /// Reads the pages that opening waits for again, if the disk can read another page. To be called
+    /// about every second while there is an [`Store::unreadable`] sector.
     pub fn read_again(&mut self) {
         let waits = self.unreadable().is_some();
         let Some(opening) = self.opening.as_mut().filter(|opening| waits && !opening.is_proving) else { return };
         opening.is_proving = true;
-        // Not always the same one: it may be bad as well, or come from a cache while the disk is away.
+        // Another page each time: one page may be bad itself, or come from a cache while the disk is
+        // away.
         let page = Page((self.random.number() % u64::from(opening.disk_pages)) as u32);
         self.backing.read(page, alloc::vec![0; PAGE_BYTES].into_boxed_slice(), Purpose::Proof);
     }
@@ -213,15 +215,13 @@ impl Store {
         }
         for lane in 0..LANES as u8 {
             let known = self.opening.as_mut().and_then(|opening| opening.lanes.get_mut(usize::from(lane)));
-            let Some(piece) = known.and_then(|lane| lane.piece.as_mut()).filter(|piece| piece.waits()) else {
-                continue;
-            };
-            piece.tries += u8::from(ok && piece.was_proved);
-            piece.was_proved = ok;
-            match (piece.waits(), ok) {
-                (false, _) => self.piece_arrived(lane),
-                (true, true) => self.read_pages(lane),
-                (true, false) => {}
+            let Some(piece) = known.and_then(|lane| lane.piece.as_mut()) else { continue };
+            if !ok {
+                piece.was_proved = false;
+            } else if piece.waits() {
+                piece.tries += u8::from(piece.was_proved);
+                piece.was_proved = true;
+                if piece.waits() { self.read_pages(lane) } else { self.piece_arrived(lane) }
             }
         }
     }
@@ -405,8 +405,9 @@ impl Store {
         }
     }
 
-    /// Journals that torn messages are gone, before later groups make them look acknowledged. Until that is durable their
-    /// pages are not free: the next opening may find them whole, when the disk has returned other bytes for a while only.
+    /// Journals that torn messages are gone, before later groups make them look acknowledged. Until
+    /// that is durable their pages are not free: if the disk returned wrong bytes for a while only, the
+    /// next opening may find the messages whole.
     fn drop_torn(&mut self, dropped: Vec<Dropped>) {
         for mut torn in dropped {
             sometimes!(TornMessageDropped);

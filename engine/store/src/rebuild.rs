@@ -3,8 +3,8 @@
 //! Invariants:
 //! - Only messages of which every chunk is sound come back, under the UID that their last chunk names, if it is free.
 //! - UIDs that a lost record may have given are not given again.
-//! - What the journals and compaction need stays free, or nothing could be deleted any more: of messages in segments that the
-//!   index does not know the newest come back first.
+//! - The segments that journals and compaction need stay free, because deleting needs them. So the
+//!   newest messages are restored first.
 
 use crate::block::RECORDS_MAX;
 use crate::chunk::{self, Header, chunks_of};
@@ -117,12 +117,13 @@ impl Store {
         let Some(opening) = &mut self.opening else { return };
         let damaged = opening.damaged;
         let found = opening.rebuild.take().map(|rebuild| rebuild.found).unwrap_or_default();
-        let mut found: Vec<_> = found.into_iter().collect();
-        found.sort_unstable_by_key(|((_, guid), _)| core::cmp::Reverse(guid & GUID_NUMBER));
-        let needs = self.segments_needed(damaged, found.len() as u64);
+        let mut missing: Vec<_> =
+            found.into_iter().filter(|((account, guid), found)| self.lacks(*account, *guid, found)).collect();
+        missing.sort_unstable_by_key(|((_, guid), _)| core::cmp::Reverse(guid & GUID_NUMBER));
+        let needs = self.segments_needed(damaged, missing.len() as u64);
         let mut free = self.segments.count(|owner| owner == Owner::Free);
         let (mut back, mut left_out) = ([0; crate::layout::SHARDS], 0);
-        for ((account, guid), found) in found {
+        for ((account, guid), found) in missing {
             let segments: BTreeSet<_> =
                 found.chunks.values().filter_map(|page| self.segments.unclaimed(*page)).collect();
             let unclaimed = segments.len() as u32;
@@ -150,39 +151,42 @@ impl Store {
         }
     }
 
-    /// Segments that damaged shards need to go on and to make their checkpoints, and compaction to work, when `found` messages
-    /// more are in the index.
-    fn segments_needed(&self, damaged: u64, found: u64) -> u32 {
+    /// Free segments that are needed with `restored` more messages in the index: for the links and the
+    /// checkpoints of damaged shards, and for compaction.
+    fn segments_needed(&self, damaged: u64, restored: u64) -> u32 {
         let places = self.segments.geometry.places();
         let shards = self.shards.iter().zip(0..64).filter(|(_, number)| damaged >> number & 1 == 1);
         let known: u32 = shards.map(|(shard, _)| shard.index.checkpoint_blocks().div_ceil(places) + 1).sum();
-        let more = (found * ENTRY_BYTES as u64).div_ceil(RECORDS_MAX as u64) as u32;
+        let more = (restored * ENTRY_BYTES as u64).div_ceil(RECORDS_MAX as u64) as u32;
         known + more.div_ceil(places) + COMPACTION_RESERVE
     }
 
-    /// Puts a message back that the index lacks, if all of it is there.
+    /// Whether all of a message was found, and the index does not have it.
+    fn lacks(&self, account: AccountId, guid: u64, found: &Found) -> bool {
+        let Some((header, last)) = found.last.and_then(|header| Some((header, header.last?))) else { return false };
+        let Some(shard) = self.shard(account.shard()) else { return false };
+        let known = shard.index.mailbox(account, header.mailbox);
+        let taken = known.and_then(|mailbox: &Mailbox| mailbox.messages.find(last.uid));
+        found.pages().is_some()
+            && taken.is_none_or(|entry| entry.guid() != guid)
+            && !shard.index.placed.contains_key(&guid)
+    }
+
+    /// Puts a message back that the index lacks.
     fn bring_back(&mut self, account: AccountId, guid: u64, found: &Found) -> Option<()> {
-        let header = found.last?;
+        let (header, pages) = (found.last?, found.pages()?);
         let last = header.last?;
-        let chunks = chunks_of(last.octets);
-        let pages: Vec<u32> = (0..chunks).map_while(|index| found.chunks.get(&index)).map(|page| page.0).collect();
-        if pages.len() != chunks as usize || header.index + 1 != chunks {
-            return None;
-        }
         let number = account.shard();
         let shard = self.shards.get_mut(number.index())?;
         let known = shard.index.mailbox(account, header.mailbox);
         let taken = known.and_then(|mailbox: &Mailbox| mailbox.messages.find(last.uid));
-        if taken.is_some_and(|entry| entry.guid() == guid) || shard.index.placed.contains_key(&guid) {
-            return None;
-        }
         let uid = match (taken, known) {
             (Some(_), Some(mailbox)) => mailbox.uid_next,
             _ => last.uid,
         };
         let entry = Entry::new(uid, last.octets, *pages.first()?, last.date, last.modseq, guid);
         let entry = entry.in_conversation(header.conversation).with_head(last.head);
-        if chunks > 1 {
+        if pages.len() > 1 {
             shard.index.announce(guid, 0, pages.iter().copied());
         }
         if !shard.index.insert(account, header.mailbox, header.uid_validity, entry) {
@@ -192,6 +196,16 @@ impl Store {
             self.segments.claim_body(page, pages, number);
         }
         Some(())
+    }
+}
+
+impl Found {
+    /// Where the chunks lie, if all are there.
+    fn pages(&self) -> Option<Vec<u32>> {
+        let header = self.last?;
+        let chunks = chunks_of(header.last?.octets);
+        let pages: Vec<u32> = (0..chunks).map_while(|index| self.chunks.get(&index)).map(|page| page.0).collect();
+        (pages.len() == chunks as usize && header.index + 1 == chunks).then_some(pages)
     }
 }
 

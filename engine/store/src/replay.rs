@@ -3,7 +3,7 @@
 //! Invariants:
 //! - A group is applied wholly, in order, or not at all.
 //! - The end is never taken for damage, nor damage for the end: a later group proves that a missing block was durable.
-//!   Where nothing could be read there may have been one.
+//!   A place that cannot be read may hold such a group, and counts as damage.
 //! - Where both copies of a block fit and differ, an earlier life began a group there and one of them is its fence: what follows tells which.
 //! - The walk asks for pieces and is called again with them; it holds no more than one group.
 
@@ -21,9 +21,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use sometimes::sometimes;
 
-/// How far a damaged journal's sequence goes on: further than any blocks that the journal has lead to.
-/// Until the checkpoint that follows is durable each opening has to see that something is missing,
-/// also one that can read it again.
+/// Added to the sequence of a damaged journal: more blocks than any journal has. So each later opening
+/// sees a gap until a checkpoint is durable, even if the disk can read the lost blocks again.
 const SEQUENCES_SKIPPED: u64 = 1 << 24;
 
 /// A piece to be read.
@@ -89,7 +88,7 @@ pub(crate) struct Replay {
     pub(crate) dropped: Vec<Dropped>,
     /// So many findings are of before the last group, and so many of before its end.
     settled: [usize; 2],
-    /// Where the next block, or the link to it, may stand that cannot be read.
+    /// The unreadable place where the next block, or the link to it, may stand.
     unreadable: Option<Page>,
     root: Root,
     mode: Mode,
@@ -370,8 +369,8 @@ impl Replay {
         self.journal.fenced = false;
     }
 
-    /// Reads the last chunk of a message of the last group; drops the message if it is torn. One that
-    /// cannot be read may have been acknowledged.
+    /// Reads the last chunk of a message of the last group, and drops the message if it is torn. A
+    /// message with an unreadable chunk stays: it may have been acknowledged.
     fn verify(
         &mut self,
         piece: Option<&Piece>,

@@ -228,7 +228,7 @@ impl Segments {
         self.claim(page, pages, shard).map(|segment| segment.live += pages).is_some()
     }
 
-    /// While opening: the segment of a page, if nobody has claimed it.
+    /// While opening: the segment of a page, if it is not claimed yet.
     pub(crate) fn unclaimed(&self, page: Page) -> Option<SegmentIndex> {
         self.geometry.segment_of(page).filter(|index| self.owner(*index) == Owner::Free)
     }

@@ -456,7 +456,7 @@ pub enum Reason {
     OtherFormat(u32),
     /// Not blank, and not a Barepost disk.
     NotOurs,
-    /// What tells whether it is one cannot be read.
+    /// Its superblocks, or first pages of its segments, cannot be read.
     Unreadable,
     /// A Barepost disk, but all of its superblocks are lost.
     SuperblocksLost,
@@ -479,7 +479,7 @@ impl fmt::Display for Reason {
             }
             Reason::NotOurs => write!(out, "the disk is neither blank nor a Barepost disk"),
             Reason::Unreadable => {
-                write!(out, "what tells whether the disk holds mail cannot be read; nothing is written to it")
+                write!(out, "the disk cannot be read where a store begins; nothing is written to it")
             }
             Reason::SuperblocksLost => {
                 write!(

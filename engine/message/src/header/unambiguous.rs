@@ -110,8 +110,8 @@ fn is_of_phrase(token: &Token<'_>) -> bool {
     }
 }
 
-/// `local-part@domain`, and nothing else. White space stands at its ends and around `@` at most, and
-/// between two words of the local part stands a dot.
+/// `local-part@domain`, and nothing else. White space stands at its ends and around `@` at most. A
+/// dot stands between two words of the local part.
 fn read_address(words: &[Spaced<'_>]) -> Option<String> {
     let is_at = |(token, _): &Spaced<'_>| *token == Token::Special(b'@');
     let at = words.iter().position(is_at)?;

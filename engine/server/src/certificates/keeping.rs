@@ -124,7 +124,8 @@ impl Engine {
         }
     }
 
-    /// Letters that no longer count go. One that could not be read may count in another life. Should that not be possible now, they go with the next ones; until then newer ones take their place.
+    /// Removes stored certificates that are not in force any more, but none that the disk could not
+    /// read. Those that cannot be removed now go with the next ones; newer ones take precedence.
     fn remove_what_is_not_shown(&mut self, account: AccountId) {
         let store = &mut self.common.store.own.store;
         let Certificates { shown, unread, .. } = &self.certificates;

@@ -5,21 +5,20 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use machine::{Instant, Machine, Micros, UnixTime};
+use machine::{Instant, Machine, UnixTime};
 use store::{AccountId, INBOX, NewAccount, Outcome, Refusal, Uid};
 use tasks::Continuation;
 
 use super::{ACCOUNT, Entry, Expect, Origin, read};
 use crate::common::Point;
 use crate::engine::Engine;
-use crate::life::{ENGINE, Life};
+use crate::life::{ENGINE, Life, READ_AGAIN};
 
 const READ: Continuation = Continuation { frame: ENGINE, entry: Point::CertificateRead.entry() };
 const MADE: Continuation = Continuation { frame: ENGINE, entry: Point::AccountMade.entry() };
 
-/// A part that the disk cannot read is asked for again so often, after this time.
+/// How often a part is read again that the disk could not read.
 const TRIES: u8 = 10;
-const READ_AGAIN: Micros = Micros::from_secs(1);
 
 /// What is read.
 pub(super) struct Reading {
@@ -29,7 +28,7 @@ pub(super) struct Reading {
     /// What of the first of them is there.
     pem: Vec<u8>,
     is_under_way: bool,
-    /// How often the disk could not read the next part, and when it is asked again.
+    /// How often the disk could not read the next part, and when it is read again.
     failed: u8,
     again: Option<Instant>,
 }
@@ -41,20 +40,20 @@ struct Letter {
 }
 
 impl super::Certificates {
-    /// Whether a part of a letter is to be read now.
+    /// Whether a part of a stored certificate is to be read now.
     pub(crate) fn is_to_be_read(&self, now: Instant) -> bool {
         let waits = |reading: &Reading| reading.is_under_way || reading.again.is_some_and(|at| now < at);
         matches!(&self.expect, Expect::Letters(reading) if !waits(reading))
     }
 
-    /// The machine stops: nothing is waited for.
+    /// The machine stops: no part is read again.
     pub(crate) fn stop_reading(&mut self) {
         if let Expect::Letters(reading) = &mut self.expect {
             reading.again = None;
         }
     }
 
-    /// When a part is to be read that the disk could not read.
+    /// When a part is read again that the disk could not read.
     pub(crate) fn read_again_at(&self) -> Option<Instant> {
         match &self.expect {
             Expect::Letters(reading) => reading.again,
@@ -131,7 +130,7 @@ impl Engine {
                     reading.failed = 0;
                     reading.pem.extend_from_slice(body.bytes());
                 }
-                // It may be away for a while only.
+                // The disk may be away for a while only.
                 Outcome::Refused(Refusal::Unreadable) if reading.failed < TRIES => {
                     reading.failed += 1;
                     reading.again = Some(self.common.now + READ_AGAIN);
@@ -160,7 +159,8 @@ impl Engine {
         if let Expect::Letters(reading) = &mut self.certificates.expect {
             reading.failed = 0;
             reading.pem.clear();
-            self.certificates.unread.extend(reading.letters.pop_front().map(|letter| letter.uid));
+            let lost = reading.letters.pop_front().filter(|_| refusal == Refusal::Unreadable);
+            self.certificates.unread.extend(lost.map(|letter| letter.uid));
             machine.print(format_args!("tls: a certificate that was sent cannot be read: {refusal:?}"));
         }
     }

@@ -405,6 +405,10 @@ impl Courier {
             }
             (Stage::Spoken, _) => self.body_lost(),
             (_, Refusal::NoSuchMessage) => self.stage = Stage::Over(None),
+            // The disk may read it later, and the body could not be sent now.
+            (Stage::Hashed, Refusal::Unreadable) if self.next_attempt(hands) != Next::GiveUp => {
+                self.stage = Stage::Over(Some(self.after_damage(hands)));
+            }
             (Stage::Hashed, Refusal::Damaged | Refusal::Unreadable) => self.leave_unsealed(),
             (stage, Refusal::Damaged | Refusal::Unreadable) => match stage {
                 Stage::Opened if self.has_head(hands) => self.look_at_beginning(true, hands),

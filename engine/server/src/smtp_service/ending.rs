@@ -161,8 +161,8 @@ pub(super) fn given_up(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bo
     true
 }
 
-/// The transaction is over: what was not committed never will be. A message for accounts of several
-/// cores may wait for space on one of them long after its client has left.
+/// The transaction is over: a message that is not committed yet is given up. A message for accounts of
+/// several cores could otherwise wait for space on one of them although its client has left.
 pub(super) fn forget(hands: &mut Hands<'_>) {
     smtp::Actions::message_abort(hands);
 }

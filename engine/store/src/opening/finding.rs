@@ -43,7 +43,7 @@ pub enum Damage {
     Nameless(AccountId),
     /// A shard was put together from the bodies found; so many messages came back.
     Rebuilt(u32),
-    /// So many messages were found and did not come back: the disk has no space to keep them.
+    /// So many messages were found and not restored: the disk has no space for them.
     LeftOut(u32),
     /// A part of a message is not what was written, or cannot be read.
     Body(AccountId, Uid),
@@ -81,7 +81,7 @@ impl fmt::Display for Finding {
                 write!(out, "a shard was rebuilt; {messages} messages came back, deleted ones may be among them")
             }
             Damage::LeftOut(messages) => {
-                write!(out, "{messages} of the oldest messages found did not come back: the disk is full")
+                write!(out, "{messages} of the oldest messages found were not restored: the disk is full")
             }
             Damage::Body(account, Uid(uid)) => {
                 write!(out, "message {uid} of account {:016x} is damaged; all others are served", account.0)

@@ -106,7 +106,8 @@ impl Opening {
         self.around().all(|page| self.page(page).is_some_and(zero))
     }
 
-    /// The pages around the segments, but for the slot that formatting writes first and the crash area.
+    /// The pages around the segments, without the slot that formatting writes first and the crash
+    /// area.
     fn around(&self) -> impl Iterator<Item = Page> {
         let [.., first_written] = slots(self.disk_pages);
         let pieces = superblock_pieces(self.disk_pages).into_iter();

@@ -113,11 +113,11 @@ fn listed(rig: &mut Rig, filled: &Filled) -> (Vec<Vec<u32>>, usize) {
 
 const LIVING: [u32; 6] = [1, 3, 4, 5, 6, 7];
 
-/// Whatever the disk does not read when it is opened, what was acknowledged is in the index.
+/// Acknowledged messages stay in the index, whichever pages are unreadable when the disk is opened.
 #[test]
 fn two_pages_that_cannot_be_read_take_nothing_out_of_the_index() {
     let mut filled = filled();
-    // Of a message of its journal's last group only the last chunk tells whether it was torn.
+    // These end up in the last group of their journal: only their last chunk tells a torn message.
     let mut rig = Rig::on(filled.disk);
     for number in [8, 9] {
         rig.deliver(&[filled.accounts[0].0], &body(number, 500)).unwrap();
@@ -144,7 +144,7 @@ fn two_pages_that_cannot_be_read_take_nothing_out_of_the_index() {
     assert!(rebuilt > 10 && kept == 2, "{rebuilt} journals and {kept} messages were in danger");
 }
 
-/// The disk is away for a while, from each read on that opening makes.
+/// The disk goes away at each of the reads that opening makes, and comes back later.
 #[test]
 fn a_disk_that_is_away_while_it_is_opened_loses_nothing() {
     let filled = filled();
@@ -164,7 +164,7 @@ fn a_disk_that_is_away_while_it_is_opened_loses_nothing() {
                 rig.turn(1);
             }
             assert_eq!((rig.store.state(), rig.store.unreadable().is_some()), (State::Opening, true), "read {before}");
-            // Each other time it is there for as long as another page is read.
+            // In every second round it can read another page, and is gone again after that.
             rig.disk.fail_reads = round % 2 == 0;
             rig.store.read_again();
             rig.turn(0);
@@ -309,7 +309,7 @@ fn a_message_dropped_as_torn_keeps_its_pages_until_that_is_durable() {
     let chunks: Vec<_> = index.chunks(&entry).map(|(page, pages)| (page.sector().0, pages)).collect();
     rig.disk.cut(Cut::Prefix(usize::MAX));
 
-    // For a while the disk returns other bytes for its last chunk: nobody can tell that it is not torn.
+    // For a while the disk returns wrong bytes for its last chunk, which looks like a torn one.
     let (last, _) = *chunks.last().unwrap();
     let sound = rig.disk.peek(last);
     rig.disk.rot_at(last, 20);

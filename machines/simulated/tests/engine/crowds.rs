@@ -168,8 +168,8 @@ fn large_letters_for_accounts_of_all_cores_at_once_never_wait_for_each_other_for
     }
 }
 
-/// Where few deliveries may be under way, letters for accounts of all cores wait for each other. Their clients leave
-/// before the server has ended one of them.
+/// If few deliveries may be under way, messages for accounts of all cores wait for each other. Their
+/// clients leave before the server has given one of them up.
 #[test]
 fn letters_for_accounts_of_all_cores_whose_clients_have_left_hold_up_nobody() {
     let sizes = Sizes { transactions: 1, ..usual_sizes() };

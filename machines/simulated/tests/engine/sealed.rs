@@ -95,6 +95,35 @@ fn what_is_found_out_about_a_letter_is_sealed_when_it_is_sent_on_however_long_it
 }
 
 #[test]
+fn a_message_is_sealed_although_a_read_of_it_failed() {
+    let long = letter("frank@far.test") + &"A line. \t of many\r\n".repeat(10_000);
+    let mut failed = 0;
+    for read in 0..50 {
+        let (mut room, mut world) = serving(1080, MemoryDisk::blank(DISK_BYTES), BOB, keys());
+        comes(&mut world, &mut room, &long);
+        room.machine.disk.mood = simulated::Mood::Waits;
+        for _ in 0..read {
+            world.step(&mut room, 1);
+            room.machine.disk.carry_out_next();
+        }
+        world.step(&mut room, 1);
+        room.machine.disk.mood = simulated::Mood::FailsReads;
+        failed += room.machine.disk.waiting();
+        while room.machine.disk.waiting() > 0 {
+            room.machine.disk.carry_out_next();
+        }
+        room.machine.disk.mood = simulated::Mood::Works;
+        // A delivery attempt that cannot read the body is repeated after some hours.
+        world.pass(&mut room, 100_000);
+        let bob = taken(&world, "bob@far.test");
+        assert_eq!(bob.len(), 1, "read {read}");
+        let begins = format!("{ON_TOP}ARC-Seal: i=1; ");
+        assert!(unmarked(&bob[0]).starts_with(&begins) && text_of(&bob[0]).ends_with(&long), "read {read}");
+    }
+    assert!(failed > 10, "only {failed} reads failed");
+}
+
+#[test]
 fn what_nothing_was_found_out_about_or_what_was_broken_before_is_sent_on_without_a_seal() {
     let (mut room, mut world) = serving(1061, MemoryDisk::blank(DISK_BYTES), BOB, keys());
     let broken = sealed(&mut room, "list.test", "mx.list.test; dmarc=pass", &letter("frank@far.test"));
