@@ -27,7 +27,7 @@ pub use frame::{
     BLOCK_BYTES, Block, Card, Checksum, ChecksumOffload, Ethernet, Frame, HEAD_BYTES_MAX, Offloads, Outgoing,
     PIECES_MAX, Piece, TransmitError,
 };
-pub use time::{Instant, Micros, UnixTime};
+pub use time::{Instant, Micros, Turn, UnixTime};
 
 use core::fmt;
 

@@ -105,3 +105,11 @@ impl UnixTime {
         UnixTime(count.saturating_mul(1_000_000))
     }
 }
+/// The time of one turn. The machine's clocks are read once, at its beginning, so that all that happens in it agrees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Turn {
+    /// By the machine's clock.
+    pub now: Instant,
+    /// The time of day.
+    pub wall: UnixTime,
+}

@@ -250,7 +250,7 @@ impl Engine {
     /// Finds out whether browsers may be told to use TLS alone. Cached responses say so: they are
     /// dropped when that changes.
     pub(crate) fn judge_certificates(&mut self) {
-        if self.common.secure.judge_certificates(self.common.wall) {
+        if self.common.secure.judge_certificates(self.common.turn.wall) {
             self.common.pages = Remembered::nothing();
         }
     }

@@ -15,7 +15,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use http::{End, Reply};
-use machine::{CoreId, Instant, Machine, UnixTime};
+use machine::{CoreId, Machine, Turn};
 use store::{AccountId, AccountInfo, Outcome, Store};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
@@ -126,9 +126,7 @@ pub(crate) struct Office<'a, M> {
     pub(crate) console: &'a mut Vec<String>,
     /// How long a message may be, in octets.
     pub(crate) letter_octets_max: u64,
-    pub(crate) now: UnixTime,
-    /// The time of this turn.
-    pub(crate) turn: Instant,
+    pub(crate) turn: Turn,
     pub(crate) machine: &'a mut M,
 }
 
@@ -188,7 +186,7 @@ impl Clerks {
                 nobody: Continuation { frame: NOBODY, entry: Point::Clerk.entry() },
                 host: office.hostname,
                 administrators: office.directory.administrators(),
-                now: office.now,
+                now: office.turn.wall,
             };
             match webmail::receive(*visit, secret, reception) {
                 Reception::Answered(reply) => self.answer(visitor, Told::Reply(reply), form_bytes),
@@ -214,7 +212,7 @@ impl Clerks {
 
     /// Those who listen are told what has changed; those whose session has ended, that this was all.
     fn tell_listeners(&mut self, office: &mut Office<'_, impl Machine>) {
-        let (sessions, news, now) = (&self.sessions, &mut self.news, office.now);
+        let (sessions, news, now) = (&self.sessions, &mut self.news, office.turn.wall);
         let is_known = |account: &AccountInfo<'_>, session: &Digest| sessions.is_known(account, session, now);
         let tell = |visitor, told| news.push_back((visitor, told));
         self.listeners.look(&mut office.archive.own.store, is_known, tell);
@@ -246,7 +244,7 @@ impl Clerks {
     pub(crate) fn is_known(&mut self, frame: FrameId, office: &Office<'_, impl Machine>) -> bool {
         let Some(working) = self.at_work.get_mut(frame) else { return false };
         let account = office.archive.own.store.account(working.clerk.account());
-        account.is_some_and(|account| self.sessions.is_known(&account, &working.clerk.session(), office.now))
+        account.is_some_and(|account| self.sessions.is_known(&account, &working.clerk.session(), office.turn.wall))
     }
 
     /// Nobody waits any more for what this clerk does. The letter that he had begun.
@@ -419,12 +417,10 @@ impl Common {
             hostname,
             console,
             smtp_settings,
-            wall,
-            now,
+            turn,
             ..
         } = self;
         let letter_octets_max = smtp_settings.message_bytes_max;
-        let (now, turn) = (*wall, *now);
         let archive = store;
         let office = Office {
             archive,
@@ -437,8 +433,7 @@ impl Common {
             hostname,
             console,
             letter_octets_max,
-            now,
-            turn,
+            turn: *turn,
             machine,
         };
         (clerks, office)

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use budget::MemoryBudget;
 use dns::Name;
 use http::{Remembered, Site};
-use machine::{Instant, Micros, UnixTime};
+use machine::{Micros, Turn};
 use mail::{Greylist, Strangers};
 use message::DateTimeNow;
 use net::{ConnectionId, Net};
@@ -118,10 +118,7 @@ pub(crate) const GATES: usize = 2;
 
 /// What all sessions share.
 pub(crate) struct Common {
-    /// The time of this turn.
-    pub(crate) now: Instant,
-    /// The time of day of this turn.
-    pub(crate) wall: UnixTime,
+    pub(crate) turn: Turn,
     pub(crate) date_now: DateTimeNow,
     pub(crate) net: Net,
     pub(crate) secure: Secure,
@@ -216,15 +213,15 @@ impl Common {
     #[inline]
     pub(crate) fn send(&mut self, caller: Caller, bytes: &[u8]) -> usize {
         match caller.channel {
-            Channel::Plain => self.net.send(self.now, caller.connection, bytes),
-            Channel::Tls => self.secure.send(self.now, caller.connection, bytes.into(), &mut self.net),
+            Channel::Plain => self.net.send(self.turn.now, caller.connection, bytes),
+            Channel::Tls => self.secure.send(self.turn.now, caller.connection, bytes.into(), &mut self.net),
         }
     }
 
     /// Queues the first part of `text`, which is said as [`Common::say`] does, and as much of the second as there is room for, sealed together. Says how much of
     /// the second that was.
     pub(crate) fn seal(&mut self, caller: Caller, text: Text<'_>) -> usize {
-        let taken = self.secure.send(self.now, caller.connection, text, &mut self.net);
+        let taken = self.secure.send(self.turn.now, caller.connection, text, &mut self.net);
         if taken < text.first.len() {
             self.break_off(caller.connection);
         }
@@ -245,7 +242,7 @@ impl Common {
 
     pub(crate) fn set_deadline(&mut self, connection: ConnectionId, after: Option<Micros>) {
         match after {
-            Some(after) => self.deadlines.set(connection.0, self.now + after),
+            Some(after) => self.deadlines.set(connection.0, self.turn.now + after),
             None => self.deadlines.cancel(connection.0),
         }
     }
@@ -253,7 +250,7 @@ impl Common {
     /// Ends the connection once everything queued is sent, or when that takes too long.
     pub(crate) fn close(&mut self, caller: Caller) {
         if caller.channel == Channel::Tls {
-            self.secure.close(self.now, caller.connection, &mut self.net);
+            self.secure.close(self.turn.now, caller.connection, &mut self.net);
         }
         self.net.close(caller.connection);
         self.set_deadline(caller.connection, Some(LINGER));

@@ -225,7 +225,7 @@ impl Engine {
     fn message_arrived(&mut self, from: CoreId, message: Message, machine: &mut impl Machine) {
         match message {
             Message::Net(message) => {
-                let mut arrived = self.common.net.message_arrived(self.common.now, message, &mut self.events);
+                let mut arrived = self.common.net.message_arrived(self.common.turn.now, message, &mut self.events);
                 self.handle_events(arrived.bytes_mut(), machine);
                 if let Some(frame) = self.common.net.message_handled(arrived) {
                     machine.give_back(frame);
@@ -248,7 +248,7 @@ impl Engine {
             Message::NameKnown(who, number, known) => self.name_known(who, number, *known),
             Message::Met(met) => {
                 if let Some(greylist) = &mut self.common.greylist {
-                    greylist.told(met, self.common.now);
+                    greylist.told(met, self.common.turn.now);
                 }
             }
             Message::Job(message) => {
@@ -256,7 +256,7 @@ impl Engine {
                     self.job_done(done, machine);
                 }
             }
-            Message::LoginFailed(failure) => self.common.logins.failed_elsewhere(&failure, self.common.now),
+            Message::LoginFailed(failure) => self.common.logins.failed_elsewhere(&failure, self.common.turn.now),
             Message::Request(request) => {
                 if self.core == CoreId::FIRST && matches!(request, Request::Left) {
                     self.lanes.iter_mut().filter(|lane| lane.core == from).for_each(|lane| lane.is_over = true);

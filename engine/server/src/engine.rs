@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use machine::{CoreId, Instant, Machine, Micros, Sector};
+use machine::{CoreId, Instant, Machine, Micros, Sector, Turn};
 use net::{ConnectionId, Event, Events, Output};
 use sometimes::buggify;
 use store::{CRASH_SECTOR, State, Store, Wake};
@@ -184,8 +184,8 @@ impl Engine {
 
     /// Does what there is to do now, and says when to come again.
     pub fn turn(&mut self, machine: &mut impl Machine) -> Next {
-        self.common.now = machine.now();
-        self.common.wall = time_of_day(machine, self.common.now);
+        let now = machine.now();
+        self.common.turn = Turn { now, wall: time_of_day(machine, now) };
         self.common.is_low_on_memory = machine.is_low_on_memory();
         self.unfinished = false;
         self.is_quiet = self.common.ready.is_empty() && !self.common.store.has_wakes();
@@ -199,13 +199,13 @@ impl Engine {
         if self.common.clerks.has_work(&self.common.store.own.store) {
             self.let_clerks_work(machine);
         }
-        if self.common.holds.has_work(self.common.now) {
+        if self.common.holds.has_work(self.common.turn.now) {
             self.let_letters_leave(machine);
         }
-        if self.common.queue.has_work(&self.common.store.own.store, self.common.now) {
+        if self.common.queue.has_work(&self.common.store.own.store, self.common.turn.now) {
             self.let_mail_leave();
         }
-        if self.common.names.is_stirred() || self.common.names.next_deadline() <= self.common.now {
+        if self.common.names.is_stirred() || self.common.names.next_deadline() <= self.common.turn.now {
             self.look_names_up();
         }
         self.live(machine);
@@ -227,7 +227,7 @@ impl Engine {
         while budget.take() {
             let Some(mut frame) = machine.receive() else { return };
             self.is_quiet = false;
-            let route = self.common.net.frame_arrived(self.common.now, &mut frame, &mut self.events);
+            let route = self.common.net.frame_arrived(self.common.turn.now, &mut frame, &mut self.events);
             // A bare acknowledgment means nothing to anybody else.
             if !self.events.is_empty() {
                 self.handle_events(frame.bytes_mut(), machine);
@@ -268,14 +268,14 @@ impl Engine {
     /// Phase 3: what is due.
     fn deadlines(&mut self, machine: &mut impl Machine) {
         let mut budget = budget_of(TIMERS_PER_TURN);
-        self.common.net.deadlines_expired(self.common.now, &mut self.events, &mut budget);
+        self.common.net.deadlines_expired(self.common.turn.now, &mut self.events, &mut budget);
         if !self.events.is_empty() {
             self.handle_events(&mut [], machine);
         }
         self.relieve();
         let mut budget_of_sessions = budget_of(DEADLINES_PER_TURN);
         while budget_of_sessions.take() {
-            let Some(frame) = self.common.deadlines.next_due(self.common.now) else {
+            let Some(frame) = self.common.deadlines.next_due(self.common.turn.now) else {
                 self.unfinished |= budget.is_spent();
                 return;
             };
@@ -310,7 +310,7 @@ impl Engine {
                 if others_first && !self.to_transmit.is_empty() {
                     self.transmit_for_others(machine);
                 }
-                let output = self.common.net.output(self.common.now, machine, &mut budget);
+                let output = self.common.net.output(self.common.turn.now, machine, &mut budget);
                 if !others_first && !self.to_transmit.is_empty() {
                     self.transmit_for_others(machine);
                 }
@@ -318,7 +318,7 @@ impl Engine {
             }
             Some(parcels) => {
                 let machine = &mut Through { machine, parcels };
-                self.common.net.output(self.common.now, machine, &mut budget)
+                self.common.net.output(self.common.turn.now, machine, &mut budget)
             }
         };
         // Who finds the card full may sleep: room ends that.
@@ -385,7 +385,7 @@ impl Engine {
     }
 
     fn compute_hash(&mut self, machine: &mut impl Machine) -> bool {
-        let Common { jobs, logins, now, .. } = &mut self.common;
+        let Common { jobs, logins, turn: Turn { now, .. }, .. } = &mut self.common;
         let Some((waiting, task)) = jobs.next_hash(logins.throttle(), *now, self.is_quiet) else { return false };
         let began = machine.now();
         let result = logins.compute(task);

@@ -36,11 +36,11 @@ impl Expiry {
 impl Engine {
     /// Says which certificates end soon, or have, if nobody has looked for a day.
     pub(crate) fn look_at_expiry(&mut self, machine: &mut impl Machine) {
-        if self.expiry.look_at.is_none_or(|at| self.common.now < at) {
+        if self.expiry.look_at.is_none_or(|at| self.common.turn.now < at) {
             return;
         }
-        self.expiry.look_at = Some(self.common.now + Micros::from_secs(DAY_SECONDS));
-        let now = self.common.wall;
+        self.expiry.look_at = Some(self.common.turn.now + Micros::from_secs(DAY_SECONDS));
+        let now = self.common.turn.wall;
         for (name, end) in &self.expiry.ends {
             if end.seconds() < now.seconds() {
                 machine.print(format_args!(

@@ -102,7 +102,7 @@ impl Session {
             handshake.stage = Stage::Room;
             return;
         }
-        (handshake.stage, handshake.queued_at) = (Stage::Queued, common.now);
+        (handshake.stage, handshake.queued_at) = (Stage::Queued, common.turn.now);
         common.set_deadline(connection, None);
         common.enter(HANDSHAKES, connection.0);
     }
@@ -114,9 +114,9 @@ impl Session {
         if !common.has_entered(HANDSHAKES, frame) {
             return;
         }
-        (handshake.stage, handshake.looked_at) = (Stage::Bytes, common.now);
-        handshake.ends_at = handshake.ends_at + common.now.since(handshake.queued_at);
-        common.set_deadline(self.caller.connection, Some(handshake.ends_at.since(common.now).min(LOOK)));
+        (handshake.stage, handshake.looked_at) = (Stage::Bytes, common.turn.now);
+        handshake.ends_at = handshake.ends_at + common.turn.now.since(handshake.queued_at);
+        common.set_deadline(self.caller.connection, Some(handshake.ends_at.since(common.turn.now).min(LOOK)));
         let event = common.step_in_handshake(self.caller.connection);
         common.leave(HANDSHAKES, frame);
         match event {
@@ -157,7 +157,7 @@ impl Session {
         let connection = self.caller.connection;
         common.net.consumed(connection, common.net.waiting_bytes(connection));
         self.caller.channel = Channel::Tls;
-        self.talk = Talk::Handshake(Handshake::new(common.now));
+        self.talk = Talk::Handshake(Handshake::new(common.turn.now));
         common.set_deadline(connection, Some(LOOK));
         if self.has_heard_all() {
             common.break_off(connection);
@@ -181,13 +181,13 @@ impl Session {
     pub(crate) fn look_at_handshake(&mut self, common: &mut Common) {
         let connection = self.caller.connection;
         if let Talk::Handshake(handshake) = &mut self.talk {
-            let span = common.now.since(core::mem::replace(&mut handshake.looked_at, common.now));
+            let span = common.turn.now.since(core::mem::replace(&mut handshake.looked_at, common.turn.now));
             if common.net.unacknowledged(connection) > 0 && handshake.unacknowledged < NETWORK_PATIENCE {
                 handshake.unacknowledged = handshake.unacknowledged + span;
                 handshake.ends_at = handshake.ends_at + span;
             }
-            if common.now < handshake.ends_at {
-                return common.set_deadline(connection, Some(handshake.ends_at.since(common.now).min(LOOK)));
+            if common.turn.now < handshake.ends_at {
+                return common.set_deadline(connection, Some(handshake.ends_at.since(common.turn.now).min(LOOK)));
             }
         }
         self.break_handshake_off(|outcomes| &mut outcomes.late, common);

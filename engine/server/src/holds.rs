@@ -218,7 +218,7 @@ fn step<M: Machine>(
     let continuation = Continuation { frame, entry: Point::Carrier.entry() };
     let (signing, unheard, told) = (&mut None, &mut 0, &mut Vec::new());
     let way = step(&mut carrier, &mut At { office, continuation, letter: &mut letter, signing, unheard, told });
-    office.holds.stepped(frame, way, office.turn, (carrier, letter));
+    office.holds.stepped(frame, way, office.turn.now, (carrier, letter));
 }
 
 impl Engine {
@@ -227,9 +227,9 @@ impl Engine {
     pub(crate) fn let_letters_leave(&mut self, machine: &mut impl Machine) {
         let (_, mut office) = self.common.clerks_at_work(machine);
         if office.holds.has_to_look() {
-            office.holds.look(&office.archive.own.store, office.now, office.turn);
+            office.holds.look(&office.archive.own.store, office.turn.wall, office.turn.now);
         }
-        while let Some(frame) = office.holds.deadlines.next_due(office.turn) {
+        while let Some(frame) = office.holds.deadlines.next_due(office.turn.now) {
             office.holds.due.push_back(frame);
         }
         for frame in core::mem::take(&mut office.holds.again) {

@@ -296,7 +296,12 @@ impl http::Outlet for Hands<'_> {
         let mut queued = 0;
         for piece in bytes.chunks(PIECE_BYTES) {
             let piece_bytes = piece.len();
-            if self.common.net.send_piece(self.common.now, self.caller.connection, Piece::from_static(piece)).is_err() {
+            if self
+                .common
+                .net
+                .send_piece(self.common.turn.now, self.caller.connection, Piece::from_static(piece))
+                .is_err()
+            {
                 break;
             }
             queued += piece_bytes;
@@ -309,7 +314,7 @@ impl http::Outlet for Hands<'_> {
     }
 
     fn send_shared(&mut self, piece: Piece) -> bool {
-        self.common.net.send_piece(self.common.now, self.caller.connection, piece).is_ok()
+        self.common.net.send_piece(self.common.turn.now, self.caller.connection, piece).is_ok()
     }
 }
 
@@ -398,7 +403,7 @@ impl http::Actions for Hands<'_> {
     fn date(&mut self) -> [u8; DATE_BYTES] {
         let mut date = *b"Thu, 01 Jan 1970 00:00:00 GMT";
         let zone = b"GMT".len();
-        let now = self.common.date_now.at(self.common.wall);
+        let now = self.common.date_now.at(self.common.turn.wall);
         // RFC 9110 section 5.6.7 is RFC 5322's form with another name for the zone.
         for (place, byte) in date.iter_mut().take(DATE_BYTES - zone).zip(now) {
             *place = *byte;

@@ -110,7 +110,7 @@ impl Engine {
     pub(crate) fn is_hurried(&self) -> bool {
         match self.life {
             Life::MakingAccounts => true,
-            Life::ReadingCertificates => self.certificates.is_to_be_read(self.common.now),
+            Life::ReadingCertificates => self.certificates.is_to_be_read(self.common.turn.now),
             Life::Stopping { .. } => self.is_alone(),
             Life::Leaving { .. } => self.has_nothing_left(),
             Life::AwaitingOthers { .. } => self.are_others_over(),
@@ -155,10 +155,10 @@ impl Engine {
         match (self.common.store.own.store.state(), self.disk_again) {
             (State::ReadOnly(why), None) => {
                 machine.print(format_args!("store: {why}"));
-                self.disk_again = Some(self.common.now + DISK_AGAIN);
+                self.disk_again = Some(self.common.turn.now + DISK_AGAIN);
             }
-            (State::ReadOnly(_), Some(at)) if self.common.now >= at => {
-                self.disk_again = Some(self.common.now + DISK_AGAIN);
+            (State::ReadOnly(_), Some(at)) if self.common.turn.now >= at => {
+                self.disk_again = Some(self.common.turn.now + DISK_AGAIN);
                 if self.life == Life::Serving {
                     self.common.store.own.store.retry();
                 }
@@ -179,11 +179,11 @@ impl Engine {
             machine.print(format_args!("store: the disk cannot read sector {}; trying again every second", sector.0));
         }
         match self.disk_again {
-            Some(at) if self.common.now < at => return,
+            Some(at) if self.common.turn.now < at => return,
             Some(_) => store.read_again(),
             None => {}
         }
-        self.disk_again = Some(self.common.now + READ_AGAIN);
+        self.disk_again = Some(self.common.turn.now + READ_AGAIN);
     }
 
     fn look_at_store(&mut self, machine: &mut impl Machine) {
@@ -205,10 +205,10 @@ impl Engine {
                 for finding in own.store.findings() {
                     machine.print(format_args!("store: {finding}"));
                 }
-                clock::announce(machine, self.common.wall, own.store.newest_date());
+                clock::announce(machine, self.common.turn.wall, own.store.newest_date());
                 // What the disk alone knows makes the addresses the same at each start.
                 let secret = own.store.secret(b"IPv6 addresses");
-                self.common.net.begin_ipv6(self.common.now, &secret);
+                self.common.net.begin_ipv6(self.common.turn.now, &secret);
                 self.life = Life::MakingAccounts;
                 self.make_accounts(machine);
             }
@@ -287,25 +287,25 @@ impl Engine {
         self.stop_mail();
         self.tell_all(Session::stopping);
         self.common.names.stop(&mut self.common.net);
-        self.life = Life::Stopping { until: self.common.now + FAREWELL };
+        self.life = Life::Stopping { until: self.common.turn.now + FAREWELL };
     }
 
     fn leave_when_told(&mut self, until: Instant) {
-        if self.is_alone() || self.common.now >= until {
+        if self.is_alone() || self.common.turn.now >= until {
             self.tell_all(Session::deadline_expired);
-            self.life = Life::Leaving { until: self.common.now + REST };
+            self.life = Life::Leaving { until: self.common.turn.now + REST };
         }
     }
 
     fn leave_at_rest(&mut self, until: Instant, machine: &mut impl Machine) {
-        if self.has_nothing_left() || self.common.now >= until {
+        if self.has_nothing_left() || self.common.turn.now >= until {
             self.tell_all(|session, common| common.break_off(session.caller.connection));
             self.tell_share(machine);
             self.tell_handshakes(machine);
             self.common.store.leave_others();
             // They were told at the same time as this core, and may have more to do.
             let patience = if self.core == CoreId::FIRST { FAREWELL + REST + REST } else { FAREWELL + REST };
-            let until = self.common.now + patience;
+            let until = self.common.turn.now + patience;
             self.life = Life::AwaitingOthers { until };
             self.stop_after_others(until, machine);
         }
@@ -338,7 +338,7 @@ impl Engine {
     /// last.
     fn stop_after_others(&mut self, until: Instant, machine: &mut impl Machine) {
         let is_heard = self.parcels.as_ref().is_none_or(|parcels| parcels.under_way() == 0);
-        if !(is_heard && self.are_others_over()) && self.common.now < until {
+        if !(is_heard && self.are_others_over()) && self.common.turn.now < until {
             return;
         }
         if self.core == CoreId::FIRST {

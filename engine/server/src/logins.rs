@@ -267,7 +267,7 @@ impl Common {
         let login = self.directory.login(&self.store, name);
         let (mut proof, mut password_bytes, frame) = (None, 0, caller.connection.0);
         let state = match credentials.proof {
-            _ if !self.logins.begin(caller.address, throttled, self.now) => AttemptState::TooMany,
+            _ if !self.logins.begin(caller.address, throttled, self.turn.now) => AttemptState::TooMany,
             Proof::Scram(said) => {
                 proof = Some(said);
                 AttemptState::Proving
@@ -294,7 +294,7 @@ impl Common {
     ) -> AttemptState {
         let known = login.account.and_then(|account| self.store.account(account));
         let task = match known {
-            Some(known) if self.logins.verified.contains(known.password_hash, password, self.now) => {
+            Some(known) if self.logins.verified.contains(known.password_hash, password, self.turn.now) => {
                 return AttemptState::Verified(known.id, PasswordMark::of(known.password_hash));
             }
             Some(known) => HashTask::Check { password: password.into(), hash: known.password_hash.into() },
@@ -310,7 +310,7 @@ impl Common {
     fn let_in_by(&mut self, login: &Login, result: &JobResult) -> Option<AccountId> {
         let JobResult::Right { password, hash } = result else { return None };
         let known = self.store.account(login.account?).filter(|known| known.password_hash == hash)?;
-        self.logins.verified.insert(hash, password, self.now);
+        self.logins.verified.insert(hash, password, self.turn.now);
         Some(known.id)
     }
 
@@ -322,15 +322,15 @@ impl Common {
             AttemptState::TooMany => return Some(Decision::TooMany),
             AttemptState::Verified(account, mark) if self.is_password(account, mark) => Verdict::Granted(account),
             // The password has changed since.
-            AttemptState::Verified(..) => self.logins.verdict(attempt, None, self.now),
+            AttemptState::Verified(..) => self.logins.verdict(attempt, None, self.turn.now),
             AttemptState::Hashing(number) => {
                 let result = self.jobs.take_result(number)?;
                 let granted = self.let_in_by(&attempt.login, &result);
-                self.logins.verdict(attempt, granted, self.now)
+                self.logins.verdict(attempt, granted, self.turn.now)
             }
             AttemptState::Proving => {
                 let granted = self.look_at_proof(attempt);
-                self.logins.verdict(attempt, granted, self.now)
+                self.logins.verdict(attempt, granted, self.turn.now)
             }
         };
         Some(match verdict {
@@ -361,7 +361,7 @@ impl Common {
 
     /// Nobody waits for the attempt's answer any more.
     pub(crate) fn login_abandoned(&mut self, attempt: &Attempt) {
-        self.logins.end(attempt, self.now);
+        self.logins.end(attempt, self.turn.now);
         if let AttemptState::Hashing(number) = attempt.state {
             self.jobs.abandon(number);
         }

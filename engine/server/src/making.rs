@@ -93,7 +93,7 @@ impl Engine {
         let continuation = Continuation { frame: ENGINE, entry: Point::AccountMade.entry() };
         let store = &mut self.common.store.own.store;
         let made = match store.find(user.address.as_str()) {
-            None => store.create_account(&account, self.common.wall, continuation).map(|_| ()),
+            None => store.create_account(&account, self.common.turn.wall, continuation).map(|_| ()),
             Some(id) => {
                 machine.print(format_args!("store: {} gets the password that the configuration says", user.address));
                 store.set_password(id, &NewPassword { hash: password_hash, verifier, replaced: "" }, continuation)

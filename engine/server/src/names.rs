@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use dns::{Action, Answer, Client, Limits, OnBehalf, Question, Resolver, SERVERS_MAX, StreamId, Unanswered};
-use machine::{CoreId, Instant};
+use machine::{CoreId, Instant, Turn};
 use net::{ConnectionId, Net, Place};
 use tasks::FrameId;
 
@@ -229,7 +229,7 @@ impl Engine {
     /// What was asked is asked of the resolver, or of the first core; the resolver does what it has to, and tells.
     #[inline(never)]
     pub(crate) fn look_names_up(&mut self) {
-        let Common { names, net, now, .. } = &mut self.common;
+        let Common { names, net, turn: Turn { now, .. }, .. } = &mut self.common;
         let now = *now;
         let mut told = Vec::new();
         names.is_stirred = false;
@@ -267,7 +267,7 @@ impl Engine {
     /// A datagram came for a port that was bound for a question. Its bytes lie at `place`, in `frame` or elsewhere.
     #[cold]
     pub(crate) fn name_datagram_arrived(&mut self, (port, peer): (u16, SocketAddr), place: &Place, frame: &[u8]) {
-        let Common { names, net, now, .. } = &mut self.common;
+        let Common { names, net, turn: Turn { now, .. }, .. } = &mut self.common;
         if let Some(resolver) = &mut names.resolver {
             resolver.datagram_arrived(port, peer, net.datagram(frame, place), *now);
             names.is_stirred = true;
@@ -287,7 +287,7 @@ impl Engine {
     /// Bytes have come by a connection that no session has.
     #[cold]
     pub(crate) fn name_bytes_arrived(&mut self, connection: ConnectionId, bytes: &[u8]) {
-        let Common { names, now, .. } = &mut self.common;
+        let Common { names, turn: Turn { now, .. }, .. } = &mut self.common;
         if let (Some(stream), Some(resolver)) = (names.stream_of(connection), &mut names.resolver) {
             resolver.stream_arrived(stream, bytes, *now);
             names.is_stirred = true;
@@ -303,7 +303,7 @@ impl Engine {
                 return;
             }
             self.common.net.consumed(connection, count);
-            let Common { names, now, .. } = &mut self.common;
+            let Common { names, turn: Turn { now, .. }, .. } = &mut self.common;
             if let (Some(stream), Some(resolver)) = (names.stream_of(connection), &mut names.resolver) {
                 resolver.stream_arrived(stream, self.scratch.get(..count).unwrap_or_default(), *now);
                 names.is_stirred = true;
@@ -314,7 +314,7 @@ impl Engine {
     /// A server says no more by this connection.
     #[cold]
     pub(crate) fn name_stream_ended(&mut self, connection: ConnectionId) {
-        let Common { names, now, .. } = &mut self.common;
+        let Common { names, turn: Turn { now, .. }, .. } = &mut self.common;
         if let Some(stream) = names.stream_of(connection) {
             names.stream_failed(stream, *now);
             names.is_stirred = true;

@@ -57,8 +57,8 @@ impl Crowding {
         if !common.is_tight() {
             return None;
         }
-        if self.looked_at.is_none_or(|at| common.now >= at + LOOK_INTERVAL) {
-            (self.looked_at, self.share_max) = (Some(common.now), common.strangers.share_max());
+        if self.looked_at.is_none_or(|at| common.turn.now >= at + LOOK_INTERVAL) {
+            (self.looked_at, self.share_max) = (Some(common.turn.now), common.strangers.share_max());
         }
         Some((self.share_max / 2).max(SHARE_FAIR))
     }
@@ -118,13 +118,13 @@ impl Engine {
             self.hand = (self.hand + 1) % self.sessions.len();
             let Some(session) = self.sessions.get_mut(self.hand).and_then(Option::as_mut) else { continue };
             if share.is_some_and(|share| session.is_one_of_too_many(share, &mut self.common)) {
-                self.crowding.thinned_at = Some(self.common.now);
+                self.crowding.thinned_at = Some(self.common.turn.now);
                 let frame = session.caller.connection.0;
                 self.tell(frame, |session, common| session.has_to_go(Shortage::Connections, common));
                 continue;
             }
             let Some(shortage) = Shortage::made_worse_by(session, &self.common) else { continue };
-            if shortage == Shortage::Connections && self.crowding.makes_room(self.common.now) {
+            if shortage == Shortage::Connections && self.crowding.makes_room(self.common.turn.now) {
                 continue;
             }
             if session.stands_still(shortage, &self.common) {
@@ -162,8 +162,8 @@ impl Engine {
     /// When to look at sessions again, if nothing else brings a turn before.
     pub(crate) fn next_look(&self) -> Option<Instant> {
         match () {
-            () if self.common.is_low_on_memory => Some(self.common.now + SHED_INTERVAL),
-            () => self.runs_short.then(|| self.common.now + LOOK_INTERVAL),
+            () if self.common.is_low_on_memory => Some(self.common.turn.now + SHED_INTERVAL),
+            () => self.runs_short.then(|| self.common.turn.now + LOOK_INTERVAL),
         }
     }
 }
@@ -239,7 +239,7 @@ impl Session {
             Shortage::Connections if self.is_idle(common) => 0,
             _ => common.net.bytes_moved(self.caller.connection),
         };
-        let now_ms = (common.now.0 / 1000) as u32;
+        let now_ms = (common.turn.now.0 / 1000) as u32;
         match self.mark {
             Some(mark) if mark.bytes_moved == bytes_moved => {
                 u64::from(now_ms.wrapping_sub(mark.since_ms)) >= shortage.patience().as_millis()

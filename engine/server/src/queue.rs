@@ -381,7 +381,7 @@ fn step(mut frame: FrameId, common: &mut Common, act: impl FnOnce(&mut Courier, 
         // What was asked for in the frame of the one before, and still comes, is for nobody.
         let Ok(new) = queue.couriers.insert(None) else { return };
         queue.lines.iter_mut().filter(|(_, own)| *own == frame).for_each(|(_, own)| *own = new);
-        queue.deadlines.set(new, common.now + keeping::PAUSE);
+        queue.deadlines.set(new, common.turn.now + keeping::PAUSE);
         (frame, courier) = (new, Box::new(follower));
         way = courier.go_on(&mut Hands { frame, common });
     }
@@ -390,8 +390,8 @@ fn step(mut frame: FrameId, common: &mut Common, act: impl FnOnce(&mut Courier, 
         *place = Some(courier);
     }
     match way {
-        Way::Turn => queue.go_on_later(frame, common.now + INSISTENCE),
-        Way::Computes => queue.go_on_later(frame, common.now),
+        Way::Turn => queue.go_on_later(frame, common.turn.now + INSISTENCE),
+        Way::Computes => queue.go_on_later(frame, common.turn.now),
         Way::Waits | Way::Over(_) => {}
     }
 }
@@ -402,17 +402,17 @@ impl Engine {
     pub(crate) fn let_mail_leave(&mut self) {
         self.carry_out_orders();
         let common = &mut self.common;
-        common.queue.take_in(&mut common.store.own.store, common.now);
-        while let Some(connection) = common.queue.next_late(common.now) {
+        common.queue.take_in(&mut common.store.own.store, common.turn.now);
+        while let Some(connection) = common.queue.next_late(common.turn.now) {
             common.net.abort(connection);
         }
-        while let Some(frame) = common.queue.deadlines.next_due(common.now) {
+        while let Some(frame) = common.queue.deadlines.next_due(common.turn.now) {
             step(frame, common, |courier, hands| courier.stirred(hands, Courier::deadline_expired));
         }
         for frame in core::mem::take(&mut common.queue.again) {
             step(frame, common, Courier::go_on);
         }
-        while let Some(frame) = common.queue.next_to_leave(common.now) {
+        while let Some(frame) = common.queue.next_to_leave(common.turn.now) {
             step(frame, common, Courier::go_on);
         }
     }

@@ -17,7 +17,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::mem::take;
 
-use machine::{BLOCK_BYTES, Instant, UnixTime};
+use machine::{BLOCK_BYTES, Instant, Turn, UnixTime};
 use net::{ConnectionId, Net, Service};
 use sometimes::{buggify, sometimes};
 use tls::{
@@ -313,7 +313,7 @@ pub(crate) enum Opening {
 impl Common {
     /// Works on the front of what has arrived, sends what TLS has to say to it, and says how many bytes are done with.
     pub(crate) fn open(&mut self, connection: ConnectionId, bytes: &mut [u8], opening: Opening) -> (usize, Event) {
-        let Common { secure, net, now, wall, .. } = self;
+        let Common { secure, net, turn: Turn { now, wall }, .. } = self;
         let Secure { connections, out, clock, .. } = secure;
         let Some(tls) = connections.get_mut(connection.index()).and_then(Option::as_mut) else {
             return (bytes.len(), Event::Bytes);

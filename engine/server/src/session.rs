@@ -113,7 +113,7 @@ impl Guest {
             return Guest::Exempt;
         }
         let kind = if common.is_judged(caller) { ConnectionKind::Mail } else { ConnectionKind::Client };
-        match common.strangers.arrives(kind, caller.address, common.now) {
+        match common.strangers.arrives(kind, caller.address, common.turn.now) {
             true => Guest::Counted(kind),
             false => Guest::Refused,
         }
@@ -177,7 +177,7 @@ impl Session {
         }
         Session {
             caller,
-            talk: Talk::Handshake(Handshake::new(common.now)),
+            talk: Talk::Handshake(Handshake::new(common.turn.now)),
             peer_half: PeerHalf::Open,
             guest,
             mark: None,
@@ -473,7 +473,7 @@ impl Session {
     fn ask(&mut self, common: &mut Common) {
         match self.waits_for() {
             WaitsFor::Bytes if self.peer_half == PeerHalf::Closed => self.peer_closed(common),
-            WaitsFor::SendRoom => common.net.want_room(common.now, self.caller.connection),
+            WaitsFor::SendRoom => common.net.want_room(common.turn.now, self.caller.connection),
             WaitsFor::Handshake => self.handshake_begins(common),
             WaitsFor::Turn => common.ready.resume(self.caller.connection.0),
             WaitsFor::Bytes | WaitsFor::Us | WaitsFor::Nothing => {}

@@ -368,7 +368,7 @@ impl Hands<'_> {
             assurance,
             identifier: identifier.as_bytes(),
             recipient: (envelope.recipients == 1).then_some(transaction.first_recipient.as_str()),
-            at: common.date_now.at(common.wall),
+            at: common.date_now.at(common.turn.wall),
         };
         let trace = common.trace.as_mut_slice();
         let message = transaction.message.as_ref();
@@ -414,7 +414,7 @@ impl smtp::Actions for Hands<'_> {
             let haste = if self.common.is_judged(self.caller) { Haste::Refused } else { Haste::Tolerated };
             return Settings { tls, login, haste, extensions, ..settings };
         }
-        let holds = Some(Holds { seconds_max: HOLD_SECONDS_MAX, now: self.common.wall });
+        let holds = Some(Holds { seconds_max: HOLD_SECONDS_MAX, now: self.common.turn.wall });
         Settings { tls, login, holds, ..settings }
     }
 

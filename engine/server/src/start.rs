@@ -9,7 +9,7 @@ use core::net::IpAddr;
 use budget::MemoryBudget;
 use dns::Name;
 use http::Remembered;
-use machine::{Card, CoreId, Machine};
+use machine::{Card, CoreId, Machine, Turn};
 use mail::{Greylist, Hasher, Strangers};
 use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
@@ -54,8 +54,7 @@ impl Engine {
         }
         let wall = time_of_day(machine, now);
         let common = Common {
-            now,
-            wall,
+            turn: Turn { now, wall },
             date_now: DateTimeNow::new(wall),
             net: Net::new(&network(&configuration, &sizes, Cores { own: core, count: cores }), &card, &secret, now),
             secure: Secure::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections),

@@ -8,7 +8,7 @@
 use alloc::string::String;
 use core::net::SocketAddr;
 
-use machine::{BLOCK_BYTES, Instant, Micros};
+use machine::{BLOCK_BYTES, Instant, Micros, Turn};
 use net::ConnectionId;
 use relay::{Lost, Speaker};
 use tls::{Event, Fault};
@@ -72,7 +72,7 @@ impl Wire {
         called: Option<String>,
         common: &mut Common,
     ) -> Option<Wire> {
-        let connection = common.net.connect(common.now, address).ok()?;
+        let connection = common.net.connect(common.turn.now, address).ok()?;
         Some(Wire { connection, secrecy: Secrecy::Clear, identity, called, fault: None })
     }
 
@@ -96,7 +96,7 @@ impl Wire {
         if let Secrecy::Handshake(Awaited::Room, _) = self.secrecy {
             self.hear(speaker, common);
         }
-        let Common { net, secure, now, .. } = common;
+        let Common { net, secure, turn: Turn { now, .. }, .. } = common;
         let output = speaker.output();
         if output.is_empty() {
             return;
@@ -157,7 +157,7 @@ impl Wire {
         if !common.secure.call(self.connection, self.called.as_deref(), &self.identity) {
             return speaker.lost(Lost::Tls);
         }
-        self.secrecy = Secrecy::Handshake(Awaited::Bytes, common.now + HANDSHAKE_PATIENCE);
+        self.secrecy = Secrecy::Handshake(Awaited::Bytes, common.turn.now + HANDSHAKE_PATIENCE);
         self.hear(speaker, common);
     }
 
@@ -166,7 +166,7 @@ impl Wire {
         let Secrecy::Handshake(awaited, _) = &mut self.secrecy else { return };
         if common.net.send_room(self.connection) < BLOCK_BYTES {
             *awaited = Awaited::Room;
-            return common.net.want_room(common.now, self.connection);
+            return common.net.want_room(common.turn.now, self.connection);
         }
         *awaited = Awaited::Turn;
         common.enter(HANDSHAKES, self.connection.0);
@@ -211,7 +211,7 @@ impl Wire {
 
     /// Nothing more will be said by this connection; what was, is sent.
     pub(crate) fn close(&mut self, common: &mut Common) {
-        common.secure.close(common.now, self.connection, &mut common.net);
+        common.secure.close(common.turn.now, self.connection, &mut common.net);
         common.net.close(self.connection);
         self.forget_secrets(common);
     }

@@ -34,7 +34,7 @@ pub(super) struct Keeping {
 impl Engine {
     /// A certificate was sent: it begins to be kept, unless something is wrong with it.
     pub(super) fn begin_keeping(&mut self, upload: Upload, account: AccountId, machine: &mut impl Machine) {
-        let now = self.common.wall;
+        let now = self.common.turn.wall;
         let checked = read(&upload.pem).and_then(|certificate| {
             certificate.check(now).map_err(|error| error.to_string())?;
             self.certificates.shown.with(Entry { certificate, since: now, origin: Origin::Arriving })
@@ -60,7 +60,7 @@ impl Engine {
         let letter = keeping.letter;
         let result = store.append(letter, rest, KEPT).and_then(|taken| {
             keeping.taken += taken;
-            if taken < rest.len() { Ok(()) } else { store.commit(letter, self.common.wall, KEPT) }
+            if taken < rest.len() { Ok(()) } else { store.commit(letter, self.common.turn.wall, KEPT) }
         });
         if let Err(refusal) = result {
             store.abort(letter);

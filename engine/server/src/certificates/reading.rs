@@ -74,7 +74,7 @@ impl Engine {
     #[inline(never)]
     pub(crate) fn make_account_of_certificates(&mut self, machine: &mut impl Machine) {
         let account = NewAccount { address: ACCOUNT, aliases: &[], password_hash: "", verifier: "" };
-        match self.common.store.own.store.create_account(&account, self.common.wall, MADE) {
+        match self.common.store.own.store.create_account(&account, self.common.turn.wall, MADE) {
             Ok(_) => self.life = Life::AccountMade,
             Err(refusal) => machine.print(format_args!("store: {ACCOUNT} is not made: {refusal:?}")),
         }
@@ -98,7 +98,7 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub(crate) fn read_next_certificate(&mut self, machine: &mut impl Machine) {
-        let is_to_be_read = self.certificates.is_to_be_read(self.common.now);
+        let is_to_be_read = self.certificates.is_to_be_read(self.common.turn.now);
         let Expect::Letters(reading) = &mut self.certificates.expect else { return self.begin_sharing(machine) };
         if !is_to_be_read {
             return;
@@ -133,7 +133,7 @@ impl Engine {
                 // The disk may be away for a while only.
                 Outcome::Refused(Refusal::Unreadable) if reading.failed < TRIES => {
                     reading.failed += 1;
-                    reading.again = Some(self.common.now + READ_AGAIN);
+                    reading.again = Some(self.common.turn.now + READ_AGAIN);
                 }
                 Outcome::Refused(refusal) => self.letter_is_lost(*refusal, machine),
                 _ => {}

@@ -37,7 +37,7 @@ impl<M: Machine> Desk for At<'_, '_, M> {
     }
 
     fn now(&self) -> UnixTime {
-        self.office.now
+        self.office.turn.wall
     }
 
     fn random(&mut self) -> [u8; 16] {
@@ -65,8 +65,8 @@ impl<M: Machine> Desk for At<'_, '_, M> {
     }
 
     fn may_send(&mut self, account: AccountId, elsewhere: Vec<String>) -> Result<(), Excess> {
-        let Office { archive, directory, console, now, .. } = &mut *self.office;
-        allowances::may_send(account, elsewhere, *now, directory, archive, console)
+        let Office { archive, directory, console, turn, .. } = &mut *self.office;
+        allowances::may_send(account, elsewhere, turn.wall, directory, archive, console)
     }
 
     fn posting(&self, account: AccountId, addresses: &[String]) -> Posting {
@@ -98,7 +98,7 @@ impl<M: Machine> Desk for At<'_, '_, M> {
         let Some(signing) = self.signing else { return Some(Vec::new()) };
         signing.ended(self.office.directory);
         let waiter = Waiter::Clerk(self.continuation.frame);
-        if signing.ask(waiter, self.office.signer, self.office.jobs, self.office.now) {
+        if signing.ask(waiter, self.office.signer, self.office.jobs, self.office.turn.wall) {
             return None;
         }
         let head = signing.head(&[]);
@@ -124,8 +124,8 @@ impl<M: Machine> Desk for At<'_, '_, M> {
     }
 
     fn hold(&mut self, account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>, until: UnixTime) {
-        let after = Micros(until.0.saturating_sub(self.office.now.0));
-        self.office.holds.hold((account, uid), answers, self.office.turn, after);
+        let after = Micros(until.0.saturating_sub(self.office.turn.wall.0));
+        self.office.holds.hold((account, uid), answers, self.office.turn.now, after);
     }
 
     fn take_back(&mut self, account: AccountId, uid: Uid) -> Option<Option<(MailboxId, Uid)>> {

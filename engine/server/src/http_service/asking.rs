@@ -189,7 +189,7 @@ impl Conversation {
             Some(Errand::Turn(reply)) => self.replied(reply, caller, common),
             Some(Errand::Admission(bytes)) => self.admit(Admission::whole(bytes), caller, common),
             Some(Errand::Login { attempt, purpose }) => {
-                common.logins.end(&attempt, common.now);
+                common.logins.end(&attempt, common.turn.now);
                 match (decision, purpose) {
                     (Some(Decision::Granted(account)), Purpose::Certificates(wish)) => {
                         let is_administrator = common.directory.is_administrator(&common.store, account);
@@ -271,7 +271,7 @@ impl Conversation {
         let held_back = self.errand.take_if(|errand| errand.is_held_back()).map(|errand| *errand);
         match held_back {
             Some(Errand::Login { attempt, purpose }) => {
-                common.logins.end(&attempt, common.now);
+                common.logins.end(&attempt, common.turn.now);
                 self.refused(&purpose, false, caller, common);
             }
             _ => self.with(caller, common, |session, hands| session.deadline_expired(hands)),

@@ -72,7 +72,7 @@ pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
 fn answer(result: Result<pop3::Maildrop, LoginRefusal>, session: &mut pop3::Session, hands: &mut Hands<'_>) {
     let attempt = hands.state.attempt.take();
     if let Some(attempt) = &attempt {
-        hands.common.logins.end(attempt, hands.common.now);
+        hands.common.logins.end(attempt, hands.common.turn.now);
     }
     let signature = attempt.and_then(|attempt| attempt.signature());
     session.login_answered(result.map(|maildrop| (maildrop, signature)), hands);

@@ -136,7 +136,7 @@ impl Courier {
             self.rest = behind;
             return Ok(());
         }
-        hands.common.store.commit(letter, hands.common.wall, continuation).map_err(lost)?;
+        hands.common.store.commit(letter, hands.common.turn.wall, continuation).map_err(lost)?;
         (self.stage, self.is_waiting) = (Stage::Delivered(deed), true);
         Ok(())
     }

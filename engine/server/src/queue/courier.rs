@@ -25,7 +25,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use dns::Name;
-use machine::{Instant, Micros};
+use machine::{Instant, Micros, Turn};
 use relay::destinations::Ended;
 use relay::schedule::Next;
 use relay::{Envelope, Reply};
@@ -415,7 +415,7 @@ impl Courier {
                 Stage::Opened if self.next_attempt(hands) == Next::GiveUp => self.is_unreadable(hands),
                 _ => self.stage = Stage::Over(Some(self.after_damage(hands))),
             },
-            _ => self.stage = Stage::Over(Some(hands.common.now + AGAIN)),
+            _ => self.stage = Stage::Over(Some(hands.common.turn.now + AGAIN)),
         }
     }
 
@@ -451,7 +451,7 @@ impl Courier {
 
     /// When it is looked at again of which nobody knows whom it is for. A disk may get over that, and mostly it does not.
     pub(super) fn after_damage(&self, hands: &mut Hands<'_>) -> Instant {
-        let Common { queue, now, .. } = &mut *hands.common;
+        let Common { queue, turn: Turn { now, .. }, .. } = &mut *hands.common;
         queue.standings.tried(self.place);
         let tries = queue.standings.of(self.place).map_or(0, |standing| standing.tries);
         *now + Micros(AGAIN.0.saturating_mul(tries.into())).min(DAMAGED_AGAIN_MAX)

@@ -40,9 +40,9 @@ pub(super) fn find(
         Route::By { hops, missing } => (hops, missing),
         Route::Nowhere(why) => return Ok(Err(why)),
     };
-    let policy = match common.queue.policies.of(domain, knowledge, common.now)? {
+    let policy = match common.queue.policies.of(domain, knowledge, common.turn.now)? {
         Look::Known(policy) => policy,
-        Look::Fetch(id) => match Inquiry::about(domain, id, (us, random), knowledge, common.now)? {
+        Look::Fetch(id) => match Inquiry::about(domain, id, (us, random), knowledge, common.turn.now)? {
             Some(inquiry) => return Ok(Ok(Found::Inquiry(Box::new(inquiry)))),
             None => None,
         },

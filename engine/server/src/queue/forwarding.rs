@@ -154,7 +154,7 @@ impl Courier {
         }
         let own = self.address(OWN);
         let key = srs::Key::new(hands.common.store.secret_of_paths());
-        let rewritten = key.rewrite(reverse_path, &entry::domain_of(own), hands.common.wall);
+        let rewritten = key.rewrite(reverse_path, &entry::domain_of(own), hands.common.turn.wall);
         // A bounce to that address goes to the sender that it stands for.
         let is_authentic =
             |path: &String| restored(path, hands.common).is_some_and(|sender| self.is_sender_authentic(&sender, hands));
@@ -213,7 +213,7 @@ fn delivered_to(own: &str) -> String {
 fn restored(path: &str, common: &Common) -> Option<String> {
     let (local_part, domain) = path.rsplit_once('@')?;
     let key = srs::Key::new(common.store.secret_of_paths());
-    match key.restore(local_part, common.wall) {
+    match key.restore(local_part, common.turn.wall) {
         Restored::Of(sender) if common.directory.serves(domain) => Some(sender),
         _ => None,
     }

@@ -5,7 +5,7 @@
 //! - While one letter's marks are on their way to the disk, nothing is said on the connection of the one before. If the peer has something to say then, it is ended.
 //! - A letter that finds out that the connection was over goes by another at once, if nobody has heard of its message.
 
-use machine::{Instant, Micros};
+use machine::{Instant, Micros, Turn};
 use relay::destinations::Ended;
 use relay::{Cause, Lost, Outcome, Stage as Talk};
 
@@ -46,7 +46,7 @@ impl Courier {
     }
 
     fn may_keep_line(&self, hands: &Hands<'_>) -> bool {
-        let Common { queue, now, .. } = &*hands.common;
+        let Common { queue, turn: Turn { now, .. }, .. } = &*hands.common;
         let is_fresh = |line: &Line| line.letters < LETTERS_PER_LINE && now.since(line.since) < KEPT_LONGEST;
         self.line.as_ref().is_some_and(is_fresh)
             && queue.is_serving
@@ -61,7 +61,7 @@ impl Courier {
         let (came, host, reporter) = (core::mem::take(&mut line.came), line.host(), line.reporter());
         came.into_iter().for_each(|(bit, outcome)| self.settle(bit, come_of(outcome, host.as_ref(), reporter), hands));
         self.stage(Stage::Sorted);
-        let Common { queue, now, .. } = &mut *hands.common;
+        let Common { queue, turn: Turn { now, .. }, .. } = &mut *hands.common;
         queue.deadlines.set(hands.frame, *now + PAUSE);
         queue.road_is_good(&self.road.destination);
     }
@@ -126,7 +126,7 @@ impl Courier {
         line.client.quit();
         line.say(common);
         line.close(common);
-        common.queue.part(line.connection(), common.now);
+        common.queue.part(line.connection(), common.turn.now);
     }
 
     /// Who goes on with the connection of somebody who is done, if it was kept: the next one who waits for the same destination.

@@ -19,7 +19,7 @@ use alloc::string::{String, ToString};
 use core::net::SocketAddr;
 
 use dns::{Knowledge, Missing, Name, Question, RecordKind};
-use machine::{Instant, Micros};
+use machine::{Instant, Micros, Turn};
 use relay::route::{Route, Target, Us, route};
 use relay::sts::{Policy, PolicyId, announced};
 use relay::tally::{Rule, Shortfall};
@@ -166,7 +166,7 @@ impl Courier {
             match fetch.outcome() {
                 None => self.is_waiting = true,
                 Some(Ok(policy)) => {
-                    common.queue.policies.learn(&inquiry.domain, inquiry.id.clone(), Some(policy), common.now);
+                    common.queue.policies.learn(&inquiry.domain, inquiry.id.clone(), Some(policy), common.turn.now);
                     self.end_inquiry(hands);
                 }
                 Some(Err(why)) => {
@@ -176,9 +176,9 @@ impl Courier {
             }
             return Ok(());
         }
-        let address = inquiry.addresses.pop_front().filter(|_| common.now < inquiry.until);
+        let address = inquiry.addresses.pop_front().filter(|_| common.turn.now < inquiry.until);
         let Some(address) = address else {
-            common.queue.policies.learn(&inquiry.domain, inquiry.id.clone(), None, common.now);
+            common.queue.policies.learn(&inquiry.domain, inquiry.id.clone(), None, common.turn.now);
             common.count_tls(&inquiry.domain, Rule::Sts, Err(inquiry.shortfall));
             self.end_inquiry(hands);
             return Ok(());
@@ -215,7 +215,7 @@ impl Courier {
     /// The policy is known, or that there is none. The connection is ended in good order.
     fn end_inquiry(&mut self, hands: &mut Hands<'_>) {
         let line = self.inquiry.take().and_then(|inquiry| inquiry.line);
-        let Common { queue, now, .. } = &mut *hands.common;
+        let Common { queue, turn: Turn { now, .. }, .. } = &mut *hands.common;
         queue.deadlines.cancel(hands.frame);
         if let Some(line) = &line {
             queue.lines.retain(|(_, frame)| *frame != hands.frame);

@@ -13,7 +13,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use dns::Name;
-use machine::UnixTime;
+use machine::{Turn, UnixTime};
 use relay::report::{self, Fate, Kind, Report, ReportTo, Returned};
 use relay::route::Unroutable;
 use relay::{Enhanced, Reason, Reply, Return, schedule};
@@ -177,7 +177,7 @@ impl Courier {
             (None, Some(own)) if self.is_sent_on(hands) => (own.to_string(), ReportTo::Forwarder),
             (None, _) => (entry.envelope.reverse_path.clone(), ReportTo::Sender),
         };
-        let Common { hostname, identifiers, store, wall, .. } = &mut *hands.common;
+        let Common { hostname, identifiers, store, turn: Turn { wall, .. }, .. } = &mut *hands.common;
         let identifier = identifiers.next();
         let identifier = core::str::from_utf8(identifier.as_bytes()).unwrap_or_default();
         let mut fates: Vec<Fate<'_>> = Vec::new();

@@ -122,7 +122,7 @@ impl Courier {
             return Ok(());
         };
         common.queue.lines.push((line.connection(), hands.frame));
-        common.queue.deadlines.set(hands.frame, common.now + CALL_PATIENCE);
+        common.queue.deadlines.set(hands.frame, common.turn.now + CALL_PATIENCE);
         self.line = Some(line);
         self.is_waiting = true;
         Ok(())
@@ -246,7 +246,7 @@ impl Courier {
         }
         self.is_waiting = true;
         if let Some(line) = &self.line {
-            let until = line.deadline(hands.common.now);
+            let until = line.deadline(hands.common.turn.now);
             hands.common.queue.deadlines.set(hands.frame, until);
         }
         Ok(())
@@ -337,7 +337,7 @@ impl Courier {
     /// The road ends here, whatever came of it. An entry that waits for it is next.
     pub(super) fn leave_road(&mut self, how: Ended, hands: &mut Hands<'_>) {
         let Road { destination, random, .. } = core::mem::take(&mut self.road);
-        hands.common.queue.road_left(&destination, how, hands.common.now, random);
+        hands.common.queue.road_left(&destination, how, hands.common.turn.now, random);
     }
 
     /// The same came of it for all who are on this road.

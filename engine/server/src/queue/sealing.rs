@@ -17,6 +17,7 @@ use alloc::string::String;
 
 use dkim::{ChainVerdict, Message, Reading, Sealing, UnsignedField};
 use dns::Name;
+use machine::Turn;
 use store::Refusal;
 
 use crate::common::Common;
@@ -58,7 +59,7 @@ pub(super) struct Found {
 impl Unsealed {
     /// Asks for the next signature. False: it cannot be made.
     fn ask(&mut self, hands: &mut Hands<'_>) -> bool {
-        let Common { signer, jobs, wall, .. } = &mut *hands.common;
+        let Common { signer, jobs, turn: Turn { wall, .. }, .. } = &mut *hands.common;
         let prepared = signer.sealing_key().and_then(|(number, key)| {
             Some((number, self.sealing.prepare(&self.message, key, &self.domain, *wall).ok()?))
         });

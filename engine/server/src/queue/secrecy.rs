@@ -146,7 +146,7 @@ impl Line {
             client: Client::new(settings),
             secured: None,
             is_open: false,
-            since: common.now,
+            since: common.turn.now,
             letters: 1,
             is_kept: false,
             wants_body: false,

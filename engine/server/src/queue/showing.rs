@@ -35,7 +35,7 @@ pub(super) fn line(
         octets: info.octets,
         tries: standing.tries,
         said: common.queue.standings.words(place).or(lost).map(String::from),
-        state: shown(standing.state, common.now, common.wall),
+        state: shown(standing.state, common.turn.now, common.turn.wall),
     })
 }
 

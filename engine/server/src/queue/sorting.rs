@@ -6,7 +6,7 @@
 //! - Of a letter that is held nothing is begun before its time. Then it is as if it came just now: in which time it is tried, and given up, counts from there.
 //! - That somebody has it is durable before it is told; an entry goes only when all that is to be told was.
 
-use machine::{Micros, UnixTime};
+use machine::{Micros, Turn, UnixTime};
 use relay::destinations::{Admission, Ended};
 use relay::schedule::{self, Next};
 use store::{Flags, MarkChange, Marks, MessageInfo, OUTBOX, Refusal, State, UidRange};
@@ -36,9 +36,9 @@ impl Courier {
             return Ok(());
         }
         let held_until = self.envelope().and_then(|envelope| envelope.held_until);
-        let to_wait = held_until.map_or(0, |until| until.0.saturating_sub(hands.common.wall.0));
+        let to_wait = held_until.map_or(0, |until| until.0.saturating_sub(hands.common.turn.wall.0));
         if to_wait > 0 && fate != Fate::GivenBack {
-            let until = hands.common.now + Micros(to_wait).min(HOLD_LOOK);
+            let until = hands.common.turn.now + Micros(to_wait).min(HOLD_LOOK);
             hands.common.queue.standings.hold(self.place, until);
             self.stage = Stage::Over(Some(until));
             return Ok(());
@@ -75,7 +75,7 @@ impl Courier {
                 Next::GiveUp if self.has_no_room => ROOM_AGAIN,
                 Next::GiveUp => AGAIN,
             };
-            let at = hands.common.now + after;
+            let at = hands.common.turn.now + after;
             self.stage = Stage::Over(Some(self.waits_until.map_or(at, |until| until.min(at))));
         }
         Ok(())
@@ -155,7 +155,7 @@ impl Courier {
         let domain = entry::domain_of(self.address(0));
         let leaving = hands.common.relay.way_to(&domain).clone();
         let destination = smarthosts::destination(&domain, &leaving);
-        match hands.common.queue.destinations.admit(&destination, hands.common.now) {
+        match hands.common.queue.destinations.admit(&destination, hands.common.turn.now) {
             Admission::Go => {
                 self.road = Road::to(destination, leaving, together, random);
                 (self.stage, self.has_set_out) = (Stage::Sought, true);
@@ -183,7 +183,7 @@ impl Courier {
     /// The time since then, by the dates. The time for which the machine has run with the entry
     /// bounds it.
     fn age(&self, info: MessageInfo, hands: &Hands<'_>) -> Micros {
-        let Common { queue, now, wall, .. } = &*hands.common;
+        let Common { queue, turn: Turn { now, wall }, .. } = &*hands.common;
         let dated = Micros(wall.0.saturating_sub(self.released(info).0));
         queue.standings.age(self.place, dated, *now)
     }
@@ -228,7 +228,7 @@ impl Courier {
 
 /// A number of this letter's and this moment's that has nothing to do with that of another letter.
 fn random(info: MessageInfo, hands: &Hands<'_>) -> u64 {
-    let number = info.guid.0 ^ u128::from(hands.common.now.0) << u64::BITS;
+    let number = info.guid.0 ^ u128::from(hands.common.turn.now.0) << u64::BITS;
     u128::from_le_bytes(hands.common.store.own.store.secret(&number.to_le_bytes())) as u64
 }
 

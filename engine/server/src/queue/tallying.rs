@@ -19,7 +19,7 @@ use super::courier::{Courier, Hands};
 impl Common {
     /// This came of TLS with a host of this domain's.
     pub(super) fn count_tls(&mut self, domain: &str, rule: Rule, came: Result<(), Shortfall>) {
-        self.queue.tally.count(domain, rule, came, day(self.wall));
+        self.queue.tally.count(domain, rule, came, day(self.turn.wall));
     }
 
     /// What this core has counted today and yesterday.
@@ -31,7 +31,7 @@ impl Common {
             failure: counted.came.err().map(Shortfall::name),
             count: counted.count,
         };
-        self.queue.tally.counted(day(self.wall)).map(told).collect()
+        self.queue.tally.counted(day(self.turn.wall)).map(told).collect()
     }
 }
 

@@ -14,7 +14,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use machine::UnixTime;
+use machine::{Turn, UnixTime};
 use message::date_time;
 use store::{Flags, MessageInfo, Refusal};
 
@@ -68,7 +68,7 @@ impl Courier {
                     self.arrivals.extend(self.noted(Deed::Notice, self.place.0, hands));
                     Stage::Sorted
                 }
-                Notice::PutOff => Stage::Over(Some(hands.common.now + ROOM_AGAIN)),
+                Notice::PutOff => Stage::Over(Some(hands.common.turn.now + ROOM_AGAIN)),
                 Notice::LookedFor => Stage::Over(Some(self.after_damage(hands))),
             }
         };
@@ -84,7 +84,7 @@ impl Courier {
     pub(super) fn notice_text(&self, hands: &mut Hands<'_>) -> Result<Vec<u8>, Refusal> {
         let info = self.info(hands)?;
         let why = self.why_unreadable().words();
-        let Common { hostname, identifiers, store, wall, .. } = &mut *hands.common;
+        let Common { hostname, identifiers, store, turn: Turn { wall, .. }, .. } = &mut *hands.common;
         let to = store.own.store.account(self.place.0).ok_or(Refusal::NoSuchAccount)?.address();
         let identifier = identifiers.next();
         let identifier = core::str::from_utf8(identifier.as_bytes()).unwrap_or_default();

@@ -34,7 +34,7 @@ pub(super) fn is_known(hands: &mut Hands<'_>) -> bool {
     }
     let daily = common.store.account(account).map(|known| common.directory.daily(known.address));
     let Some(daily) = daily else { return true };
-    let asked = Asked::new(common.wall, daily, transaction.people_elsewhere());
+    let asked = Asked::new(common.turn.wall, daily, transaction.people_elsewhere());
     match common.store.may_send(account, caller.connection.0, asked) {
         Some(verdict) => settle(account, verdict, hands),
         None => transaction.permission = Permission::Asked(account),

@@ -230,7 +230,7 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
         }
         (Ending::Signing, _) => {
             let signing = message.signing.as_mut().ok_or(MessageRefusal::TryLater)?;
-            if signing.ask(Waiter::Session(caller.connection.0), &common.signer, &mut common.jobs, common.wall) {
+            if signing.ask(Waiter::Session(caller.connection.0), &common.signer, &mut common.jobs, common.turn.wall) {
                 return Ok(Step::Waits);
             }
             let saying = above(signing, Some(reverse_path).filter(|_| !is_elsewhere), common)?;
@@ -368,6 +368,6 @@ impl Saying {
 
     fn closing(&self, common: &Common) -> Closing {
         let head = Head::of(self.fields.len()).unwrap_or(Head::NONE);
-        Closing { date: common.wall, head, mailbox: self.is_suspect.then_some(JUNK) }
+        Closing { date: common.turn.wall, head, mailbox: self.is_suspect.then_some(JUNK) }
     }
 }

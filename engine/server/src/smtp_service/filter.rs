@@ -131,7 +131,7 @@ impl Inquiry {
         common: &Common,
     ) {
         let Some(filter) = &common.filter else { return };
-        if !filter.may_be_asked(common.now) {
+        if !filter.may_be_asked(common.turn.now) {
             self.stage = Stage::Over(verdict_of(filter.named.when_away));
             return;
         }
@@ -140,7 +140,7 @@ impl Inquiry {
         let letter = core::mem::take(&mut self.letter);
         let (host, password) = (filter.named.place.to_string(), filter.named.password.as_deref());
         self.question = Some(Box::new(Question::about(letter, &said, &host, password)));
-        self.until = common.now + filter.named.timeout;
+        self.until = common.turn.now + filter.named.timeout;
         self.stage = Stage::Waiting;
     }
 
@@ -156,7 +156,7 @@ impl Inquiry {
                 Stage::Spoken => self.call(caller, common),
             };
             if !is_moving {
-                let left = self.until.since(common.now);
+                let left = self.until.since(common.turn.now);
                 common.set_deadline(caller.connection, Some(left));
                 return false;
             }
@@ -229,7 +229,7 @@ impl Inquiry {
         match question.verdict() {
             None => {
                 if line.is_open && !question.output().is_empty() {
-                    common.net.want_room(common.now, line.wire.connection);
+                    common.net.want_room(common.turn.now, line.wire.connection);
                 }
                 return false;
             }
@@ -263,7 +263,7 @@ impl Inquiry {
         match self.stage {
             Stage::Arriving | Stage::Over(_) => return false,
             // The machine stops, or others were before it: nothing is known of the filter.
-            _ if common.now < self.until => self.is_unknown(caller, common),
+            _ if common.turn.now < self.until => self.is_unknown(caller, common),
             Stage::Waiting => self.is_unknown(caller, common),
             Stage::Sought | Stage::Spoken => self.is_away("does not answer in time", caller, common),
         }
@@ -271,7 +271,7 @@ impl Inquiry {
     }
 
     fn is_away(&mut self, why: &str, caller: Caller, common: &mut Common) {
-        let now = common.now;
+        let now = common.turn.now;
         let told = common.filter.as_mut().and_then(|filter| filter.did_not_answer(why, now));
         common.console.extend(told);
         self.is_unknown(caller, common);
@@ -311,7 +311,7 @@ impl Inquiry {
         let is_answered = self.question.as_ref().is_some_and(|question| matches!(question.verdict(), Some(Some(_))));
         if is_answered {
             line.wire.close(common);
-            common.queue.part(connection, common.now);
+            common.queue.part(connection, common.turn.now);
         } else {
             line.wire.end(common);
         }

@@ -21,7 +21,7 @@ pub(super) fn check(path: &ForwardPath<'_>, hands: &mut Hands<'_>) -> Result<(),
     }
     let Hands { common, caller, transaction: Some(transaction), .. } = hands else { return Ok(()) };
     let origin = transaction.authorized_domain().map_or(Origin::Host(caller.address), Origin::Domain);
-    let now = common.now;
+    let now = common.turn.now;
     let may =
         common.greylist.as_mut().is_none_or(|list| list.may_come(origin, &transaction.reverse_path, path.text(), now));
     if may { Ok(()) } else { Err(RecipientRefusal::ComeAgain) }

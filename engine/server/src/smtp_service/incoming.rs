@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use machine::Turn;
 use message::{Reviser, Revision};
 use smtp::MessageRefusal;
 use store::Refusal;
@@ -78,7 +79,7 @@ impl Incoming {
         act: impl FnOnce(&mut Revision, &Reviser<'_>, &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>) -> Result<R, Refusal>,
     ) -> Result<R, MessageRefusal> {
         let Incoming { letter, identifier, author, revision, signing, .. } = self;
-        let Common { store, hostname, date_now, wall, signer, .. } = common;
+        let Common { store, hostname, date_now, turn: Turn { wall, .. }, signer, .. } = common;
         let own = Reviser { hostname, identifier: identifier.as_bytes(), author, now: date_now.at(*wall) };
         let result = act(revision, &own, &mut |bytes| {
             let taken = store.append(*letter, bytes, continuation)?;

@@ -128,7 +128,7 @@ pub(super) fn is_known(path: &ForwardPath<'_>, hands: &mut Hands<'_>) -> bool {
     if standing.asked.is_empty() {
         return true;
     }
-    let left = standing.until.since(common.now);
+    let left = standing.until.since(common.turn.now);
     common.set_deadline(caller.connection, Some(left));
     false
 }
@@ -138,7 +138,7 @@ fn begin(caller: Caller, common: &mut Common) -> Option<Standing> {
     if !common.is_judged(caller) || !common.names.can_be_asked() {
         return None;
     }
-    let until = common.now + PATIENCE;
+    let until = common.turn.now + PATIENCE;
     let (asked, put_off, listings) = (Vec::new(), Vec::new(), Vec::new());
     let mut standing = Standing { asked, put_off, until, listings, is_limited: false };
     for number in 0..common.lists.lists.len() {
@@ -168,7 +168,7 @@ pub(super) fn name_known(
             standing.is_limited |= standing.asked.is_empty();
         }
         Err(Unanswered::Busy | Unanswered::NoServer) => {}
-        Err(_) => common.lists.did_not_answer(inquiry, common.now),
+        Err(_) => common.lists.did_not_answer(inquiry, common.turn.now),
     }
     if makes_room {
         standing.ask_again(*caller, common);
@@ -198,8 +198,8 @@ pub(super) fn forget(hands: &mut Hands<'_>) -> bool {
     }
     standing.is_limited |= !standing.put_off.is_empty();
     for (_, inquiry) in standing.asked.drain(..) {
-        if standing.until <= common.now {
-            common.lists.did_not_answer(inquiry, common.now);
+        if standing.until <= common.turn.now {
+            common.lists.did_not_answer(inquiry, common.turn.now);
         }
     }
     common.lists.searches -= 1;
@@ -238,7 +238,7 @@ impl Standing {
     fn ask(&mut self, inquiry: Inquiry, caller: Caller, common: &mut Common) {
         let Some(list) = common.lists.lists.get(inquiry.list()) else { return };
         let Ok(name) = Name::in_list(&list.name, caller.address.to_canonical()) else { return };
-        if list.asked_again_at > common.now {
+        if list.asked_again_at > common.turn.now {
             return;
         }
         let kind = if matches!(inquiry, Inquiry::Whether(_)) { RecordKind::Ipv4 } else { RecordKind::Text };

@@ -51,7 +51,7 @@ pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
 fn answer(result: Result<AccountId, LoginRefusal>, session: &mut smtp::Session, hands: &mut Hands<'_>) {
     let mut signature = None;
     if let Some(Client::LoggingIn(attempt)) = hands.client.take().map(|client| *client) {
-        hands.common.logins.end(&attempt, hands.common.now);
+        hands.common.logins.end(&attempt, hands.common.turn.now);
         signature = attempt.signature();
     }
     *hands.client = result.ok().map(|account| Box::new(Client::User(account)));

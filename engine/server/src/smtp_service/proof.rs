@@ -150,13 +150,13 @@ impl Proof {
 
     /// All of the message is there.
     pub(super) fn ended(&mut self, caller: Caller, common: &mut Common) {
-        self.until = Some(common.now + PATIENCE);
+        self.until = Some(common.turn.now + PATIENCE);
         if let Stage::Arriving(reading) = &mut self.stage {
             let message = core::mem::replace(reading, dkim::Reading::to_verify()).ended();
             if matches!(self.author, Author::Unknown) {
                 self.author = Author::of(message.header(), message.is_cut());
             }
-            self.chain = message.chain_at_once(common.wall);
+            self.chain = message.chain_at_once(common.turn.wall);
             self.stage = Stage::Arrived(Box::new(message));
         }
         self.seek(caller, common);
@@ -169,7 +169,7 @@ impl Proof {
         self.seek(caller, common);
         self.count(caller, common)?;
         if !self.asked.is_empty() {
-            let left = self.until.map_or(PATIENCE, |until| until.since(common.now));
+            let left = self.until.map_or(PATIENCE, |until| until.since(common.turn.now));
             common.set_deadline(caller.connection, Some(left));
             return Ok(false);
         }
@@ -191,8 +191,8 @@ impl Proof {
         self.leave_gate(caller, common);
         let Stage::Arrived(message) = &self.stage else { return };
         if self.verdicts.len() < signatures(message) {
-            self.verdicts.extend(message.verify(self.verdicts.len(), &self.knowledge, common.wall).ok());
-        } else if let Ok(verdict) = message.judge_chain(self.chain_step, &self.knowledge, common.wall) {
+            self.verdicts.extend(message.verify(self.verdicts.len(), &self.knowledge, common.turn.wall).ok());
+        } else if let Ok(verdict) = message.judge_chain(self.chain_step, &self.knowledge, common.turn.wall) {
             (self.chain, self.chain_step) = (verdict, self.chain_step + 1);
             let is_trusted = |name: &Name| common.trusted_sealers.iter().any(|trusted| name.is_within(trusted));
             let is_told = verdict.is_some_and(|verdict| verdict == ChainVerdict::Pass || verdict.is_open());
@@ -261,8 +261,8 @@ impl Proof {
     /// What is to be known, and is to be asked now.
     fn wanted(&self, common: &Common) -> Vec<Question> {
         let mut keys = match &self.stage {
-            Stage::Arriving(reading) => reading.missing(&self.knowledge, common.wall),
-            Stage::Arrived(message) => message.missing(&self.knowledge, common.wall),
+            Stage::Arriving(reading) => reading.missing(&self.knowledge, common.turn.wall),
+            Stage::Arrived(message) => message.missing(&self.knowledge, common.turn.wall),
         };
         keys.sort_unstable();
         keys.dedup();

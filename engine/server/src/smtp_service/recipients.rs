@@ -59,7 +59,7 @@ impl Hands<'_> {
             return Ok(false);
         }
         let key = srs::Key::new(common.store.secret_of_paths());
-        let Restored::Of(sender) = key.restore(local_part, common.wall) else {
+        let Restored::Of(sender) = key.restore(local_part, common.turn.wall) else {
             return Err(RecipientRefusal::UnknownUser);
         };
         let transaction = self.transaction.as_mut().filter(|transaction| transaction.reverse_path.is_empty());

@@ -81,7 +81,7 @@ pub(super) fn is_known(greeting_name: &str, hands: &mut Hands<'_>) -> bool {
         Err(Missing(question)) => {
             let number = common.names.ask_about(*caller, question.clone());
             check.asked = Some((number, question));
-            let left = check.until.since(common.now);
+            let left = check.until.since(common.turn.now);
             common.set_deadline(caller.connection, Some(left));
             return false;
         }
@@ -96,7 +96,7 @@ fn begin(caller: Caller, common: &mut Common) -> Finding {
         return Finding::Nothing;
     }
     common.checks += 1;
-    let (until, charge) = (common.now + PATIENCE, Charge::new(LEAST_BYTES));
+    let (until, charge) = (common.turn.now + PATIENCE, Charge::new(LEAST_BYTES));
     Finding::Sought(Box::new(Check { knowledge: Knowledge::default(), asked: None, until, charge, is_limited: false }))
 }
 
