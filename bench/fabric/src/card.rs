@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant as Moment, SystemTime, UNIX_EPOCH};
 
 use machine::{
-    Card, CoreId, Disk, DiskCompletion, DiskRequest, Ethernet, Frame, Instant, Machine, Offloads, Outgoing,
+    Card, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Ethernet, Frame, Instant, Machine, Offloads, Outgoing,
     TransmitError, UnixTime,
 };
 use rustix::io::Errno;
@@ -65,16 +65,7 @@ impl FabricMachine {
     }
 }
 
-impl Machine for FabricMachine {
-    fn now(&mut self) -> Instant {
-        Instant(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
-    }
-
-    fn wall_clock(&mut self) -> UnixTime {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        UnixTime(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
-    }
-
+impl Entropy for FabricMachine {
     fn random(&mut self, bytes: &mut [u8]) {
         let mut filled = 0;
         while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -83,6 +74,17 @@ impl Machine for FabricMachine {
                 Err(error) => assert!(error == Errno::INTR, "without randomness nothing may be served: {error}"),
             }
         }
+    }
+}
+
+impl Machine for FabricMachine {
+    fn now(&mut self) -> Instant {
+        Instant(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn wall_clock(&mut self) -> UnixTime {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        UnixTime(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
     }
 
     fn print(&mut self, line: fmt::Arguments<'_>) {

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use machine::{Instant, Machine};
+use machine::{Entropy, Instant, Machine};
 use net::tcp::PoolSizes;
 use net::{Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Addressing, Limits, Net};
 use tasks::Budget;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use http::{File, Site};
-use machine::{Instant, Machine};
+use machine::{Entropy, Instant, Machine};
 use server::configuration::Configuration;
 use server::{Engine, Next, Papers, Seed, Sizes};
 

@@ -31,8 +31,14 @@ pub use time::{Instant, Micros, Turn, UnixTime};
 
 use core::fmt;
 
+/// A source of randomness.
+pub trait Entropy {
+    /// Fills `bytes` from a cryptographic random number generator.
+    fn random(&mut self, bytes: &mut [u8]);
+}
+
 /// The machine that an engine lives in: one core with its queue of the card, its disk, its clocks and its console.
-pub trait Machine {
+pub trait Machine: Entropy {
     /// The time since the machine started, read once a turn.
     fn now(&mut self) -> Instant;
 
@@ -43,9 +49,6 @@ pub trait Machine {
     fn program_date(&self) -> UnixTime {
         UnixTime::default()
     }
-
-    /// Fills `bytes` from a cryptographic random number generator.
-    fn random(&mut self, bytes: &mut [u8]);
 
     /// Prints one line on the console.
     fn print(&mut self, line: fmt::Arguments<'_>);

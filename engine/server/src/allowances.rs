@@ -25,6 +25,7 @@ use webmail::Excess;
 use crate::archive::Archive;
 use crate::common::Point;
 use crate::configuration::PerDay;
+use crate::console::Console;
 use crate::directory::Directory;
 
 /// The key of the note.
@@ -185,7 +186,7 @@ pub(crate) fn may_send(
     now: UnixTime,
     directory: &Directory,
     archive: &mut Archive,
-    console: &mut Vec<String>,
+    console: &mut Console,
 ) -> Result<(), Excess> {
     let known = archive.own.store.account(account);
     let Some(address) = known.map(|known| String::from(known.address())) else { return Ok(()) };

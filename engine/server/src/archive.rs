@@ -32,7 +32,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use machine::{CoreId, Machine};
+use machine::{CoreId, Disk};
 use pop3::LoginRefusal;
 use store::{
     AccountId, Body, Closing, DeliveryId, INBOX, Origin, Outcome, Owners, Recipient, Refusal, Room, Share, State,
@@ -195,10 +195,10 @@ pub(crate) struct Status {
 
 impl Archive {
     /// Of one of `cores` cores. The first one's store begins to open the disk.
-    pub(crate) fn new(core: CoreId, cores: u8, sizes: &Sizes, seed: [u8; 32], machine: &mut impl Machine) -> Archive {
+    pub(crate) fn new((core, cores): (CoreId, u8), sizes: &Sizes, seed: [u8; 32], disk: Disk) -> Archive {
         let limits = sizes.store_limits(cores);
         let mut store = match core {
-            CoreId::FIRST => Store::keeper(limits, machine.disk(), seed, cores),
+            CoreId::FIRST => Store::keeper(limits, disk, seed, cores),
             _ => Store::guest(limits, seed),
         };
         store.summarize_with(message::summarize);

@@ -201,7 +201,7 @@ impl Engine {
     /// The next certificate goes to the core that keeps them, or is looked at if that is this one.
     #[cold]
     #[inline(never)]
-    pub(crate) fn take_up_upload(&mut self, machine: &mut impl machine::Machine) {
+    pub(crate) fn take_up_upload(&mut self) {
         while self.common.uploads.len() > UPLOADS_MAX {
             let Some(upload) = self.common.uploads.pop_back() else { return };
             self.answer_upload(upload.core, upload.frame, Err((Obstacle::Later, "too many at a time\n".into())));
@@ -215,9 +215,7 @@ impl Engine {
                 let why = "the machine has no account to keep it in\n";
                 self.answer_upload(upload.core, upload.frame, Err((Obstacle::Later, why.into())));
             }
-            Some(account) if self.common.store.owner(account) == self.core => {
-                self.begin_keeping(upload, account, machine)
-            }
+            Some(account) if self.common.store.owner(account) == self.core => self.begin_keeping(upload, account),
             Some(account) => {
                 let keeper = self.common.store.owner(account);
                 self.tell_core(keeper, Message::Upload(Box::new(upload)));

@@ -11,17 +11,17 @@ mod desk;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use http::{End, Reply};
-use machine::{CoreId, Machine, Turn};
+use machine::{CoreId, Entropy, Turn};
 use store::{AccountId, AccountInfo, Outcome, Store};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
 
 use crate::archive::{Archive, LetterId, News};
 use crate::common::{Common, Point};
+use crate::console::Console;
 use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::holds::Holds;
@@ -113,7 +113,7 @@ struct Working {
 }
 
 /// What clerks work with.
-pub(crate) struct Office<'a, M> {
+pub(crate) struct Office<'a> {
     pub(crate) archive: &'a mut Archive,
     pub(crate) holds: &'a mut Holds,
     pub(crate) queue: &'a mut Queue,
@@ -123,16 +123,16 @@ pub(crate) struct Office<'a, M> {
     pub(crate) jobs: &'a mut Jobs,
     pub(crate) hostname: &'a str,
     /// What the console is told.
-    pub(crate) console: &'a mut Vec<String>,
+    pub(crate) console: &'a mut Console,
     /// How long a message may be, in octets.
     pub(crate) letter_octets_max: u64,
     pub(crate) turn: Turn,
-    pub(crate) machine: &'a mut M,
+    pub(crate) entropy: &'a mut dyn Entropy,
 }
 
 /// The same, for one of them.
-pub(crate) struct At<'a, 'b, M> {
-    pub(crate) office: &'a mut Office<'b, M>,
+pub(crate) struct At<'a, 'b> {
+    pub(crate) office: &'a mut Office<'b>,
     pub(crate) continuation: Continuation,
     pub(crate) letter: &'a mut Option<LetterId>,
     pub(crate) signing: &'a mut Option<Box<Signing>>,
@@ -162,7 +162,7 @@ impl Clerks {
     }
 
     /// Those who can go on do.
-    fn work(&mut self, office: &mut Office<'_, impl Machine>) {
+    fn work(&mut self, office: &mut Office<'_>) {
         for frame in core::mem::take(&mut self.again) {
             self.step(frame, office, |clerk, desk| clerk.go_on(desk));
         }
@@ -174,7 +174,7 @@ impl Clerks {
             && let Some((visitor, visit)) = self.waiting.pop_front()
         {
             let mut secret = [0; 32];
-            office.machine.random(&mut secret);
+            office.entropy.random(&mut secret);
             let form_bytes = visit.form_bytes();
             let at_work = &self.at_work;
             let reception = webmail::Office {
@@ -211,7 +211,7 @@ impl Clerks {
     }
 
     /// Those who listen are told what has changed; those whose session has ended, that this was all.
-    fn tell_listeners(&mut self, office: &mut Office<'_, impl Machine>) {
+    fn tell_listeners(&mut self, office: &mut Office<'_>) {
         let (sessions, news, now) = (&self.sessions, &mut self.news, office.turn.wall);
         let is_known = |account: &AccountInfo<'_>, session: &Digest| sessions.is_known(account, session, now);
         let tell = |visitor, told| news.push_back((visitor, told));
@@ -241,7 +241,7 @@ impl Clerks {
     }
 
     /// Whether the session still stands by whose request this clerk works.
-    pub(crate) fn is_known(&mut self, frame: FrameId, office: &Office<'_, impl Machine>) -> bool {
+    pub(crate) fn is_known(&mut self, frame: FrameId, office: &Office<'_>) -> bool {
         let Some(working) = self.at_work.get_mut(frame) else { return false };
         let account = office.archive.own.store.account(working.clerk.account());
         account.is_some_and(|account| self.sessions.is_known(&account, &working.clerk.session(), office.turn.wall))
@@ -253,18 +253,18 @@ impl Clerks {
     }
 
     /// The signature that a request handler waits for was computed.
-    fn sign(&mut self, frame: FrameId, office: &mut Office<'_, impl Machine>) {
+    fn sign(&mut self, frame: FrameId, office: &mut Office<'_>) {
         let Some(signing) = self.at_work.get_mut(frame).and_then(|working| working.signing.as_mut()) else { return };
         if signing.take_signature(office.jobs) {
             self.step(frame, office, |clerk, desk| clerk.woken(Outcome::Room, desk));
         }
     }
 
-    pub(crate) fn step<M: Machine>(
+    pub(crate) fn step(
         &mut self,
         frame: FrameId,
-        office: &mut Office<'_, M>,
-        step: impl FnOnce(&mut Clerk, &mut At<'_, '_, M>) -> Next,
+        office: &mut Office<'_>,
+        step: impl FnOnce(&mut Clerk, &mut At<'_, '_>) -> Next,
     ) {
         let Some(working) = self.at_work.get_mut(frame) else { return };
         let Working { visitor, form_bytes, clerk, letter, signing, unheard, told, number } = working;
@@ -318,7 +318,7 @@ impl Clerks {
     }
 
     /// More of this clerk's reply is wanted, and goes on as long as its session.
-    fn go_on_with_reply(&mut self, frame: FrameId, office: &mut Office<'_, impl Machine>) {
+    fn go_on_with_reply(&mut self, frame: FrameId, office: &mut Office<'_>) {
         if self.is_known(frame, office) {
             self.step(frame, office, |clerk, desk| clerk.go_on(desk));
         } else {
@@ -404,7 +404,7 @@ impl Common {
     }
 
     /// The clerks, and what they and others work with.
-    pub(crate) fn clerks_at_work<'a, M>(&'a mut self, machine: &'a mut M) -> (&'a mut Clerks, Office<'a, M>) {
+    pub(crate) fn clerks_at_work<'a>(&'a mut self, entropy: &'a mut dyn Entropy) -> (&'a mut Clerks, Office<'a>) {
         let Common {
             clerks,
             holds,
@@ -434,7 +434,7 @@ impl Common {
             console,
             letter_octets_max,
             turn: *turn,
-            machine,
+            entropy,
         };
         (clerks, office)
     }
@@ -443,8 +443,8 @@ impl Common {
 impl Engine {
     /// Phase 4 too: clerks who can go on do, and answers are brought to who asked.
     #[inline(never)]
-    pub(crate) fn let_clerks_work(&mut self, machine: &mut impl Machine) {
-        let (clerks, mut office) = self.common.clerks_at_work(machine);
+    pub(crate) fn let_clerks_work(&mut self, entropy: &mut dyn Entropy) {
+        let (clerks, mut office) = self.common.clerks_at_work(entropy);
         clerks.work(&mut office);
         self.end_outdated_sessions();
         while let Some((visitor, answer)) = self.common.clerks.answers.pop_front() {
@@ -462,31 +462,31 @@ impl Engine {
     }
 
     /// The signature that a request handler has asked for was computed.
-    pub(crate) fn clerk_signs(&mut self, frame: FrameId, machine: &mut impl Machine) {
-        let (clerks, mut office) = self.common.clerks_at_work(machine);
+    pub(crate) fn clerk_signs(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
+        let (clerks, mut office) = self.common.clerks_at_work(entropy);
         clerks.sign(frame, &mut office);
     }
 
     /// Another core knows the password that a clerk has told it.
-    pub(crate) fn password_known(&mut self, frame: FrameId, machine: &mut impl Machine) {
+    pub(crate) fn password_known(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
         if self.common.clerks.heard(frame) {
-            self.clerk_woken(frame, Outcome::Changed, machine);
+            self.clerk_woken(frame, Outcome::Changed, entropy);
         }
     }
 
     /// A core has told what a clerk asks about the queue.
-    pub(crate) fn queue_told(&mut self, frame: FrameId, told: QueueTold, machine: &mut impl Machine) {
+    pub(crate) fn queue_told(&mut self, frame: FrameId, told: QueueTold, entropy: &mut dyn Entropy) {
         if self.common.clerks.told(frame, told) {
-            self.clerk_woken(frame, Outcome::Changed, machine);
+            self.clerk_woken(frame, Outcome::Changed, entropy);
         }
     }
 
     #[inline(never)]
-    pub(crate) fn clerk_woken(&mut self, frame: FrameId, outcome: Outcome, machine: &mut impl Machine) {
+    pub(crate) fn clerk_woken(&mut self, frame: FrameId, outcome: Outcome, entropy: &mut dyn Entropy) {
         if self.common.clerks.at_work.get(frame).is_none() {
             return self.common.forget(outcome);
         }
-        let (clerks, mut office) = self.common.clerks_at_work(machine);
+        let (clerks, mut office) = self.common.clerks_at_work(entropy);
         clerks.step(frame, &mut office, |clerk, desk| clerk.woken(outcome, desk));
         self.end_outdated_sessions();
     }

@@ -5,32 +5,37 @@
 //! is behind the newest message is used, too, and announced: nothing is ordered by it, and the
 //! dates of messages say when this clock said they came.
 
-use machine::{Instant, Machine, UnixTime};
+use machine::{Instant, UnixTime};
 use tls::Day;
+
+use crate::console::Console;
 
 /// So far behind the newest message a clock may be without a word: a message may have come from a
 /// core or a life with another clock.
 const BEHIND_SECONDS_MAX: u64 = 24 * 3600;
 
 /// The time of day: the machine's, unless it is before the program was made.
-pub(crate) fn time_of_day(machine: &mut impl Machine, now: Instant) -> UnixTime {
-    let bound = UnixTime(machine.program_date().0.saturating_add(now.0));
-    machine.wall_clock().max(bound)
+pub(crate) fn time_of_day(told: UnixTime, program_date: UnixTime, now: Instant) -> UnixTime {
+    told.max(UnixTime(program_date.0.saturating_add(now.0)))
 }
 
-/// Says what is wrong with the clock of a machine that starts. `newest`: the date of the newest
-/// message on its disk.
-pub(crate) fn announce(machine: &mut impl Machine, used: UnixTime, newest: Option<UnixTime>) {
-    let told = machine.wall_clock();
-    if told < machine.program_date() {
-        machine.print(format_args!(
+/// Says what is wrong with the clock of a machine that starts. `told`: what it says now, and `used`:
+/// what this turn takes for the time. `newest`: the date of the newest message on the disk.
+pub(crate) fn announce(
+    console: &mut Console,
+    (told, program_date): (UnixTime, UnixTime),
+    used: UnixTime,
+    newest: Option<UnixTime>,
+) {
+    if told < program_date {
+        console.print(format_args!(
             "clock: SET THE CLOCK: it says {}, before this program was made; {} is used",
             Day(told),
             Day(used)
         ));
     }
     if let Some(newest) = newest.filter(|newest| newest.seconds() > used.seconds() + BEHIND_SECONDS_MAX) {
-        machine.print(format_args!(
+        console.print(format_args!(
             "clock: SET THE CLOCK: it is {} by it, and the newest message is of {}",
             Day(used),
             Day(newest)

@@ -22,6 +22,7 @@ use crate::archive::Archive;
 use crate::certificates::Upload;
 use crate::clerks::Clerks;
 use crate::configuration::{Access, Relay};
+use crate::console::Console;
 use crate::directory::Directory;
 use crate::filter::Filter;
 use crate::holds::Holds;
@@ -152,8 +153,7 @@ pub(crate) struct Common {
     /// Whether pages are given over TLS alone.
     pub(crate) https_only: bool,
     pub(crate) logs_requests: bool,
-    /// What of this turn is to be told on the console: the access log, and who has met a limit.
-    pub(crate) console: Vec<String>,
+    pub(crate) console: Console,
     pub(crate) gates: Gates,
     pub(crate) logins: Logins,
     /// Password hashes and signatures under way.

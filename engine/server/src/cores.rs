@@ -44,7 +44,7 @@ use alloc::vec::Vec;
 use dkim::SigningKey;
 use dns::Question;
 use http::Site;
-use machine::{CoreId, Machine};
+use machine::{CoreId, Entropy, Machine};
 use mail::{Greylist, Met};
 use net::NetMessage;
 use rings::{Receiver, Sender};
@@ -226,7 +226,7 @@ impl Engine {
         match message {
             Message::Net(message) => {
                 let mut arrived = self.common.net.message_arrived(self.common.turn.now, message, &mut self.events);
-                self.handle_events(arrived.bytes_mut(), machine);
+                self.handle_events(arrived.bytes_mut());
                 if let Some(frame) = self.common.net.message_handled(arrived) {
                     machine.give_back(frame);
                 }
@@ -281,7 +281,7 @@ impl Engine {
         }
     }
 
-    fn news_arrived(&mut self, from: CoreId, news: News, machine: &mut impl Machine) {
+    fn news_arrived(&mut self, from: CoreId, news: News, entropy: &mut dyn Entropy) {
         let Some(elsewhere) = self.common.store.elsewhere() else { return };
         match news {
             News::PageDone(page) => elsewhere.distant.page_done(page),
@@ -292,7 +292,7 @@ impl Engine {
                 self.session_visit_answered(frame, *answer);
             }
             News::ReplyGoesOn(frame, told) => self.session_reply_goes_on(frame, *told),
-            News::QueueTold(frame, told) => self.queue_told(frame, *told, machine),
+            News::QueueTold(frame, told) => self.queue_told(frame, *told, entropy),
             News::Password(frame, changed) => {
                 let account = elsewhere.password_changed(changed);
                 self.end_sessions_of(account);
@@ -314,7 +314,7 @@ impl Engine {
                 self.listen();
                 self.common.store.ask(from, Request::Serving);
             }
-            News::Stop => self.begin_stopping(machine),
+            News::Stop => self.begin_stopping(),
         }
     }
 

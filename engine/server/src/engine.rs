@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use machine::{CoreId, Instant, Machine, Micros, Sector, Turn};
+use machine::{CoreId, Entropy, Instant, Machine, Micros, Sector, Turn};
 use net::{ConnectionId, Event, Events, Output};
 use sometimes::buggify;
 use store::{CRASH_SECTOR, State, Store, Wake};
@@ -185,13 +185,13 @@ impl Engine {
     /// Does what there is to do now, and says when to come again.
     pub fn turn(&mut self, machine: &mut impl Machine) -> Next {
         let now = machine.now();
-        self.common.turn = Turn { now, wall: time_of_day(machine, now) };
+        self.common.turn = Turn { now, wall: time_of_day(machine.wall_clock(), machine.program_date(), now) };
         self.common.is_low_on_memory = machine.is_low_on_memory();
         self.unfinished = false;
         self.is_quiet = self.common.ready.is_empty() && !self.common.store.has_wakes();
         self.frames(machine);
         self.completions(machine);
-        self.deadlines(machine);
+        self.deadlines();
         self.resume();
         while let Some((frame, told)) = self.common.queue.next_told() {
             self.queue_told(frame, told, machine);
@@ -209,14 +209,12 @@ impl Engine {
             self.look_names_up();
         }
         self.live(machine);
-        self.look_at_expiry(machine);
+        self.look_at_expiry();
         if !self.common.uploads.is_empty() {
-            self.take_up_upload(machine);
+            self.take_up_upload();
         }
         self.out(machine);
-        if !self.common.console.is_empty() {
-            self.tell_console(machine);
-        }
+        self.common.console.flush(machine);
         self.compute(machine);
         self.next()
     }
@@ -230,7 +228,7 @@ impl Engine {
             let route = self.common.net.frame_arrived(self.common.turn.now, &mut frame, &mut self.events);
             // A bare acknowledgment means nothing to anybody else.
             if !self.events.is_empty() {
-                self.handle_events(frame.bytes_mut(), machine);
+                self.handle_events(frame.bytes_mut());
             }
             if let Some(frame) = self.common.net.frame_handled(frame, route) {
                 machine.give_back(frame);
@@ -249,9 +247,9 @@ impl Engine {
         self.messages(machine);
         while let Some(Wake { continuation, outcome }) = self.common.store.next_wake() {
             match Point::of(continuation.entry) {
-                Some(Point::AccountMade) => self.account_made(outcome, machine),
-                Some(Point::CertificateRead) => self.certificate_read(outcome, machine),
-                Some(Point::CertificateKept) => self.certificate_kept(outcome, machine),
+                Some(Point::AccountMade) => self.account_made(outcome),
+                Some(Point::CertificateRead) => self.certificate_read(outcome),
+                Some(Point::CertificateKept) => self.certificate_kept(outcome),
                 Some(Point::CertificateRemoved) => {}
                 Some(Point::Clerk) => self.clerk_woken(continuation.frame, outcome, machine),
                 Some(point @ (Point::Courier | Point::CourierRead)) => {
@@ -266,11 +264,11 @@ impl Engine {
     }
 
     /// Phase 3: what is due.
-    fn deadlines(&mut self, machine: &mut impl Machine) {
+    fn deadlines(&mut self) {
         let mut budget = budget_of(TIMERS_PER_TURN);
         self.common.net.deadlines_expired(self.common.turn.now, &mut self.events, &mut budget);
         if !self.events.is_empty() {
-            self.handle_events(&mut [], machine);
+            self.handle_events(&mut []);
         }
         self.relieve();
         let mut budget_of_sessions = budget_of(DEADLINES_PER_TURN);
@@ -366,12 +364,12 @@ impl Engine {
         owner.is_some()
     }
 
-    fn compute_signature(&mut self, machine: &mut impl Machine) -> bool {
+    fn compute_signature(&mut self, entropy: &mut dyn Entropy) -> bool {
         let Common { jobs, signer, .. } = &mut self.common;
         let Some(job) = jobs.next_signature() else { return false };
         let result = signer.compute(&job);
         if let Some(done) = jobs.computed(job.waiting, result) {
-            self.job_done(done, machine);
+            self.job_done(done, entropy);
         }
         true
     }
@@ -397,10 +395,10 @@ impl Engine {
     }
 
     /// A job is done: its waiter goes on with the result.
-    pub(crate) fn job_done(&mut self, (waiter, number): (Waiter, JobNumber), machine: &mut impl Machine) {
+    pub(crate) fn job_done(&mut self, (waiter, number): (Waiter, JobNumber), entropy: &mut dyn Entropy) {
         match waiter {
             Waiter::Session(frame) => return self.session_resumed(frame),
-            Waiter::Clerk(frame) => self.clerk_signs(frame, machine),
+            Waiter::Clerk(frame) => self.clerk_signs(frame, entropy),
             Waiter::Courier(frame) => self.courier_seals(frame),
         }
         // Only a waiter that is gone has not taken its result. Sessions abandon their jobs before.
@@ -419,13 +417,6 @@ impl Engine {
             if let Err(request) = machine.request(request) {
                 return store.request_refused(request);
             }
-        }
-    }
-
-    /// What the console is told of this turn.
-    fn tell_console(&mut self, machine: &mut impl Machine) {
-        for line in self.common.console.drain(..) {
-            machine.print(format_args!("{line}"));
         }
     }
 
@@ -458,7 +449,7 @@ impl Engine {
     }
 
     /// Hands the events to the sessions that they concern. The bytes of `Data` lie in `frame`.
-    pub(crate) fn handle_events(&mut self, frame: &mut [u8], machine: &mut impl Machine) {
+    pub(crate) fn handle_events(&mut self, frame: &mut [u8]) {
         let mut handled = 0;
         while let Some(event) = self.events.get(handled) {
             handled += 1;
@@ -513,10 +504,10 @@ impl Engine {
                     let place = bytes.clone();
                     self.name_datagram_arrived((port, peer), &place, frame);
                 }
-                Event::AddressChanged { address } => self.announce_address(address, machine),
-                Event::Ipv6AddressesChanged => self.announce_ipv6_addresses(machine),
+                Event::AddressChanged { address } => self.announce_address(address),
+                Event::Ipv6AddressesChanged => self.announce_ipv6_addresses(),
                 Event::AddressTaken { address } => {
-                    machine.print(format_args!("net: {address} is not used: another machine has it"));
+                    self.common.console.print(format_args!("net: {address} is not used: another machine has it"));
                 }
             }
         }

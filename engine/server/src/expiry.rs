@@ -3,7 +3,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use machine::{Instant, Machine, Micros, UnixTime};
+use machine::{Instant, Micros, UnixTime};
 use tls::{Certificate, Day};
 
 use crate::engine::Engine;
@@ -35,7 +35,7 @@ impl Expiry {
 
 impl Engine {
     /// Says which certificates end soon, or have, if nobody has looked for a day.
-    pub(crate) fn look_at_expiry(&mut self, machine: &mut impl Machine) {
+    pub(crate) fn look_at_expiry(&mut self) {
         if self.expiry.look_at.is_none_or(|at| self.common.turn.now < at) {
             return;
         }
@@ -43,12 +43,12 @@ impl Engine {
         let now = self.common.turn.wall;
         for (name, end) in &self.expiry.ends {
             if end.seconds() < now.seconds() {
-                machine.print(format_args!(
+                self.common.console.print(format_args!(
                     "tls: THE CERTIFICATE FOR {name} HAS EXPIRED: it was valid until {}",
                     Day(*end)
                 ));
             } else if end.seconds() - now.seconds() < WARNING_SECONDS {
-                machine.print(format_args!(
+                self.common.console.print(format_args!(
                     "tls: THE CERTIFICATE FOR {name} EXPIRES SOON: it is valid until {}",
                     Day(*end)
                 ));

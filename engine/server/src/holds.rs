@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use machine::{Instant, Machine, Micros, UnixTime};
+use machine::{Entropy, Instant, Micros, UnixTime};
 use store::{AccountId, DRAFTS, Flags, MailboxId, Outcome, Store, Uid};
 use tasks::{Continuation, DelayQueue, FrameId, FrameTable};
 use webmail::{Carried, Carrier, HOLD_SECONDS_MAX, Way};
@@ -209,11 +209,7 @@ impl Holds {
 }
 
 /// A carrier goes a step.
-fn step<M: Machine>(
-    frame: FrameId,
-    office: &mut Office<'_, M>,
-    step: impl FnOnce(&mut Carrier, &mut At<'_, '_, M>) -> Way,
-) {
+fn step(frame: FrameId, office: &mut Office<'_>, step: impl FnOnce(&mut Carrier, &mut At<'_, '_>) -> Way) {
     let Some((mut carrier, mut letter)) = office.holds.take_carrier(frame) else { return };
     let continuation = Continuation { frame, entry: Point::Carrier.entry() };
     let (signing, unheard, told) = (&mut None, &mut 0, &mut Vec::new());
@@ -224,8 +220,8 @@ fn step<M: Machine>(
 impl Engine {
     /// Phase 4 too: letters leave whose time has come, and carriers who can go on do.
     #[inline(never)]
-    pub(crate) fn let_letters_leave(&mut self, machine: &mut impl Machine) {
-        let (_, mut office) = self.common.clerks_at_work(machine);
+    pub(crate) fn let_letters_leave(&mut self, entropy: &mut dyn Entropy) {
+        let (_, mut office) = self.common.clerks_at_work(entropy);
         if office.holds.has_to_look() {
             office.holds.look(&office.archive.own.store, office.turn.wall, office.turn.now);
         }
@@ -241,8 +237,8 @@ impl Engine {
     }
 
     #[inline(never)]
-    pub(crate) fn carrier_woken(&mut self, frame: FrameId, outcome: Outcome, machine: &mut impl Machine) {
-        let (_, mut office) = self.common.clerks_at_work(machine);
+    pub(crate) fn carrier_woken(&mut self, frame: FrameId, outcome: Outcome, entropy: &mut dyn Entropy) {
+        let (_, mut office) = self.common.clerks_at_work(entropy);
         step(frame, &mut office, |carrier, desk| carrier.woken(outcome, desk));
     }
 }

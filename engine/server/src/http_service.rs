@@ -7,7 +7,6 @@ mod passwords;
 mod webmail;
 
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::vec::Vec;
 
 use budget::Charge;
@@ -415,7 +414,9 @@ impl http::Actions for Hands<'_> {
         if self.common.logs_requests {
             let Exchange { method, target, status, bytes } = exchange();
             let target = target.get(..LOGGED_BYTES_MAX).unwrap_or(target);
-            self.common.console.push(format!("web: {} \"{method} {target}\" {status} {bytes}", self.caller.address));
+            self.common
+                .console
+                .print(format_args!("web: {} \"{method} {target}\" {status} {bytes}", self.caller.address));
         }
     }
 

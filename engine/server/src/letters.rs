@@ -11,7 +11,6 @@
 use alloc::collections::{BTreeMap, VecDeque};
 
 use http::{Reply, Status};
-use machine::Machine;
 use store::AccountId;
 use tasks::FrameId;
 use webmail::Piece;
@@ -87,7 +86,7 @@ pub(crate) fn too_many() -> Reply {
 
 impl Clerks {
     /// Clerks to whom pieces have come take them.
-    pub(crate) fn take_pieces(&mut self, office: &mut Office<'_, impl Machine>) {
+    pub(crate) fn take_pieces(&mut self, office: &mut Office<'_>) {
         while let Some((frame, piece)) = self.letters.next_piece() {
             if piece.is_last && !self.is_known(frame, office) {
                 self.session_of_letter_ended(frame);

@@ -23,6 +23,7 @@
 //! | `pack` | certificates and keys as a machine is handed them |
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
+//! | `console` | the lines that a turn prints |
 //! | `common` | what all sessions share |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -37,6 +38,7 @@ mod clerks;
 mod clock;
 mod common;
 pub mod configuration;
+mod console;
 mod cores;
 mod directory;
 mod engine;

@@ -79,17 +79,17 @@ impl Life {
 impl Engine {
     /// Goes on from one part of life to the next when its time has come.
     pub(crate) fn live(&mut self, machine: &mut impl Machine) {
-        self.look_after_disk(machine);
+        self.look_after_disk();
         match self.life {
             Life::Opening => self.look_at_store(machine),
             Life::MakingAccounts => self.make_accounts(machine),
-            Life::ReadingCertificates => self.read_next_certificate(machine),
-            Life::Sharing(owners) => self.share_out(owners, machine),
-            Life::Assembling => self.serve_when_all_do(machine),
+            Life::ReadingCertificates => self.read_next_certificate(),
+            Life::Sharing(owners) => self.share_out(owners),
+            Life::Assembling => self.serve_when_all_do(),
             Life::AccountMade | Life::Serving | Life::Stopped(_) => {}
             Life::Stopping { until } => self.leave_when_told(until),
-            Life::Leaving { until } => self.leave_at_rest(until, machine),
-            Life::AwaitingOthers { until } => self.stop_after_others(until, machine),
+            Life::Leaving { until } => self.leave_at_rest(until),
+            Life::AwaitingOthers { until } => self.stop_after_others(until),
         }
         let may_stop = matches!(
             self.life,
@@ -102,7 +102,7 @@ impl Engine {
                 | Life::Serving
         );
         if may_stop && self.core == CoreId::FIRST && machine.stop_requested() {
-            self.begin_stopping(machine);
+            self.begin_stopping();
         }
     }
 
@@ -123,14 +123,14 @@ impl Engine {
         }
     }
 
-    pub(crate) fn announce_address(&mut self, address: Option<Address>, machine: &mut impl Machine) {
+    pub(crate) fn announce_address(&mut self, address: Option<Address>) {
         match address {
-            Some(own) => machine.print(format_args!("net: {}/{}", own.address, own.prefix_bits)),
-            None => machine.print(format_args!("net: no address")),
+            Some(own) => self.common.console.print(format_args!("net: {}/{}", own.address, own.prefix_bits)),
+            None => self.common.console.print(format_args!("net: no address")),
         }
     }
 
-    pub(crate) fn announce_ipv6_addresses(&mut self, machine: &mut impl Machine) {
+    pub(crate) fn announce_ipv6_addresses(&mut self) {
         let mut text = String::new();
         for own in self.common.net.ipv6_addresses() {
             let separator = if text.is_empty() { "" } else { ", " };
@@ -140,21 +140,21 @@ impl Engine {
         if text.is_empty() {
             text.push_str("no IPv6 address");
         }
-        machine.print(format_args!("net: {text}"));
+        self.common.console.print(format_args!("net: {text}"));
     }
 
     /// Says once that the disk has failed, tries it again every minute, and says once that it works
     /// again.
-    fn look_after_disk(&mut self, machine: &mut impl Machine) {
+    fn look_after_disk(&mut self) {
         if self.core != CoreId::FIRST {
             return;
         }
         if self.life == Life::Opening {
-            return self.read_disk_again(machine);
+            return self.read_disk_again();
         }
         match (self.common.store.own.store.state(), self.disk_again) {
             (State::ReadOnly(why), None) => {
-                machine.print(format_args!("store: {why}"));
+                self.common.console.print(format_args!("store: {why}"));
                 self.disk_again = Some(self.common.turn.now + DISK_AGAIN);
             }
             (State::ReadOnly(_), Some(at)) if self.common.turn.now >= at => {
@@ -164,7 +164,7 @@ impl Engine {
                 }
             }
             (State::Serving, Some(_)) => {
-                machine.print(format_args!("store: the disk works again; mail is accepted"));
+                self.common.console.print(format_args!("store: the disk works again; mail is accepted"));
                 self.disk_again = None;
             }
             _ => {}
@@ -172,11 +172,13 @@ impl Engine {
     }
 
     /// Repeats reads that failed while the disk is opened, every second. The console says so once.
-    fn read_disk_again(&mut self, machine: &mut impl Machine) {
+    fn read_disk_again(&mut self) {
         let store = &mut self.common.store.own.store;
         let Some(sector) = store.unreadable() else { return self.disk_again = None };
         if !core::mem::replace(&mut self.told_of_unreadable, true) {
-            machine.print(format_args!("store: the disk cannot read sector {}; trying again every second", sector.0));
+            self.common
+                .console
+                .print(format_args!("store: the disk cannot read sector {}; trying again every second", sector.0));
         }
         match self.disk_again {
             Some(at) if self.common.turn.now < at => return,
@@ -194,18 +196,21 @@ impl Engine {
         match own.store.state() {
             State::Opening => {}
             State::Refused(reason) => {
-                machine.print(format_args!("store: {reason}"));
+                self.common.console.print(format_args!("store: {reason}"));
                 self.life = Life::Stopped(Ending::Refused);
             }
             State::Serving | State::ReadOnly(_) => {
                 if own.store.is_new() {
                     let kib = own.store.space().bytes >> 10;
-                    machine.print(format_args!("store: the disk was blank; a new store of {kib} KiB was made on it"));
+                    self.common
+                        .console
+                        .print(format_args!("store: the disk was blank; a new store of {kib} KiB was made on it"));
                 }
                 for finding in own.store.findings() {
-                    machine.print(format_args!("store: {finding}"));
+                    self.common.console.print(format_args!("store: {finding}"));
                 }
-                clock::announce(machine, self.common.turn.wall, own.store.newest_date());
+                let told = (machine.wall_clock(), machine.program_date());
+                clock::announce(&mut self.common.console, told, self.common.turn.wall, own.store.newest_date());
                 // What the disk alone knows makes the addresses the same at each start.
                 let secret = own.store.secret(b"IPv6 addresses");
                 self.common.net.begin_ipv6(self.common.turn.now, &secret);
@@ -216,23 +221,23 @@ impl Engine {
     }
 
     /// All accounts that the configuration asks for are there.
-    pub(crate) fn accounts_are_made(&mut self, machine: &mut impl Machine) {
+    pub(crate) fn accounts_are_made(&mut self) {
         self.common.store.note_accounts();
         let hashes = self.common.store.own.store.accounts().map(|account| account.password_hash());
         self.common.logins.make_room_for(hashes);
         self.begin_reading_certificates();
         self.life = Life::ReadingCertificates;
-        self.read_next_certificate(machine);
+        self.read_next_certificate();
     }
 
     /// All is read that has to be read before the shards are shared out.
-    pub(crate) fn begin_sharing(&mut self, machine: &mut impl Machine) {
+    pub(crate) fn begin_sharing(&mut self) {
         self.life = Life::Sharing(None);
-        self.share_out(None, machine);
+        self.share_out(None);
     }
 
     /// Hands over to the other cores what they are to own; once all have it, they are told to serve.
-    fn share_out(&mut self, owners: Option<Owners>, machine: &mut impl Machine) {
+    fn share_out(&mut self, owners: Option<Owners>) {
         let own = &mut self.common.store.own;
         let cores = self.lanes.len() as u8 + 1;
         let Some(owners) = owners.or_else(|| own.share_out(cores)) else { return };
@@ -244,14 +249,14 @@ impl Engine {
                 store.own.tell_to_serve(&accounts, owners, self.certificates.shown());
             }
             self.life = Life::Assembling;
-            self.serve_when_all_do(machine);
+            self.serve_when_all_do();
         }
     }
 
     /// The first core is the last one to listen, so that nobody who has heard of it is refused by another.
-    fn serve_when_all_do(&mut self, machine: &mut impl Machine) {
+    fn serve_when_all_do(&mut self) {
         if self.common.store.own.all_others_serve() {
-            machine.print(format_args!("serving {} as {}", self.common.directory, self.common.hostname));
+            self.common.console.print(format_args!("serving {} as {}", self.common.directory, self.common.hostname));
             self.listen();
         }
     }
@@ -275,8 +280,10 @@ impl Engine {
         self.life = Life::Serving;
     }
 
-    pub(crate) fn begin_stopping(&mut self, machine: &mut impl Machine) {
-        machine.print(format_args!("stopping: {} connections are told", self.common.net.connection_count()));
+    pub(crate) fn begin_stopping(&mut self) {
+        self.common
+            .console
+            .print(format_args!("stopping: {} connections are told", self.common.net.connection_count()));
         if self.core == CoreId::FIRST {
             self.common.store.own.tell_to_stop();
         }
@@ -297,30 +304,30 @@ impl Engine {
         }
     }
 
-    fn leave_at_rest(&mut self, until: Instant, machine: &mut impl Machine) {
+    fn leave_at_rest(&mut self, until: Instant) {
         if self.has_nothing_left() || self.common.turn.now >= until {
             self.tell_all(|session, common| common.break_off(session.caller.connection));
-            self.tell_share(machine);
-            self.tell_handshakes(machine);
+            self.tell_share();
+            self.tell_handshakes();
             self.common.store.leave_others();
             // They were told at the same time as this core, and may have more to do.
             let patience = if self.core == CoreId::FIRST { FAREWELL + REST + REST } else { FAREWELL + REST };
             let until = self.common.turn.now + patience;
             self.life = Life::AwaitingOthers { until };
-            self.stop_after_others(until, machine);
+            self.stop_after_others(until);
         }
     }
 
     /// How the core's handshakes of TLS ended, if there were any.
-    fn tell_handshakes(&self, machine: &mut impl Machine) {
+    fn tell_handshakes(&mut self) {
         let outcomes = self.handshakes();
         if outcomes != Handshakes::default() {
-            machine.print(format_args!("{}: {outcomes}", self.core));
+            self.common.console.print(format_args!("{}: {outcomes}", self.core));
         }
     }
 
     /// Among several, each core says what it had of the load, and how long the frames lay that others handed to it.
-    fn tell_share(&self, machine: &mut impl Machine) {
+    fn tell_share(&mut self) {
         if self.lanes.is_empty() {
             return;
         }
@@ -331,18 +338,18 @@ impl Engine {
         let share = format_args!(
             "{accepted} connections, {passed} frames from other cores, on the way {each} us, {most} us at most"
         );
-        machine.print(format_args!("{}: {share}", self.core));
+        self.common.console.print(format_args!("{}: {share}", self.core));
     }
 
     /// No core goes while another may ask it for something, or has to send its last words; so the first one, which has the disk, goes
     /// last.
-    fn stop_after_others(&mut self, until: Instant, machine: &mut impl Machine) {
+    fn stop_after_others(&mut self, until: Instant) {
         let is_heard = self.parcels.as_ref().is_none_or(|parcels| parcels.under_way() == 0);
         if !(is_heard && self.are_others_over()) && self.common.turn.now < until {
             return;
         }
         if self.core == CoreId::FIRST {
-            machine.print(format_args!("stopped"));
+            self.common.console.print(format_args!("stopped"));
         } else {
             self.common.store.ask(CoreId::FIRST, Request::Left);
         }

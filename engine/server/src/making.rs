@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use machine::Machine;
+use machine::Entropy;
 use sasl::Derivation;
 use store::{AccountId, NewAccount, NewPassword, Outcome};
 use tasks::Continuation;
@@ -31,11 +31,11 @@ pub(crate) struct Making {
 impl Engine {
     /// Goes on with the account that is being made, or begins to make the next one.
     #[inline(never)]
-    pub(crate) fn make_accounts(&mut self, machine: &mut impl Machine) {
+    pub(crate) fn make_accounts(&mut self, entropy: &mut dyn Entropy) {
         if let Some(making) = &mut self.making {
             let verifier = making.verifier.step();
             if let Some((verifier, making)) = verifier.and_then(|verifier| Some((verifier, self.making.take()?))) {
-                self.make_account(&making.user, &making.password_hash, &verifier.to_string(), machine);
+                self.make_account(&making.user, &making.password_hash, &verifier.to_string());
             }
             return;
         }
@@ -43,29 +43,29 @@ impl Engine {
             let account = self.common.store.own.store.find(user.address.as_str());
             let is_as_configured = account.is_some_and(|account| self.is_as_configured(account, &user.password));
             if !is_as_configured {
-                return self.begin_account(user, machine);
+                return self.begin_account(user, entropy);
             }
             if self.has_replaced(account) {
                 return;
             }
         }
         if self.is_without_account_of_certificates() {
-            return self.make_account_of_certificates(machine);
+            return self.make_account_of_certificates();
         }
-        self.accounts_are_made(machine);
+        self.accounts_are_made();
     }
 
-    fn begin_account(&mut self, user: User, machine: &mut impl Machine) {
+    fn begin_account(&mut self, user: User, entropy: &mut dyn Entropy) {
         match &user.password {
             Password::Plain(password) => {
                 let (mut salt, mut verifier_salt) = ([0; mail::SALT_BYTES], [0; sasl::SALT_BYTES]);
-                machine.random(&mut salt);
-                machine.random(&mut verifier_salt);
+                entropy.random(&mut salt);
+                entropy.random(&mut verifier_salt);
                 let password_hash = self.common.logins.hash(password, salt).unwrap_or_default();
                 let verifier = Derivation::begin(password.as_bytes(), verifier_salt);
                 self.making = Some(Box::new(Making { user, password_hash, verifier }));
             }
-            Password::Argon2id(hash) => self.make_account(&user, hash, "", machine),
+            Password::Argon2id(hash) => self.make_account(&user, hash, ""),
         }
     }
 
@@ -87,7 +87,7 @@ impl Engine {
         }
     }
 
-    fn make_account(&mut self, user: &User, password_hash: &str, verifier: &str, machine: &mut impl Machine) {
+    fn make_account(&mut self, user: &User, password_hash: &str, verifier: &str) {
         let aliases: Vec<&str> = user.aliases.iter().map(|alias| alias.as_str()).collect();
         let account = NewAccount { address: user.address.as_str(), aliases: &aliases, password_hash, verifier };
         let continuation = Continuation { frame: ENGINE, entry: Point::AccountMade.entry() };
@@ -95,19 +95,21 @@ impl Engine {
         let made = match store.find(user.address.as_str()) {
             None => store.create_account(&account, self.common.turn.wall, continuation).map(|_| ()),
             Some(id) => {
-                machine.print(format_args!("store: {} gets the password that the configuration says", user.address));
+                self.common
+                    .console
+                    .print(format_args!("store: {} gets the password that the configuration says", user.address));
                 store.set_password(id, &NewPassword { hash: password_hash, verifier, replaced: "" }, continuation)
             }
         };
         match made {
             Ok(()) => self.life = Life::AccountMade,
-            Err(refusal) => machine.print(format_args!("store: {} is not made: {refusal:?}", user.address)),
+            Err(refusal) => self.common.console.print(format_args!("store: {} is not made: {refusal:?}", user.address)),
         }
     }
 
-    pub(crate) fn account_made(&mut self, outcome: Outcome, machine: &mut impl Machine) {
+    pub(crate) fn account_made(&mut self, outcome: Outcome) {
         if let Outcome::Refused(refusal) = outcome {
-            machine.print(format_args!("store: an account is not made: {refusal:?}"));
+            self.common.console.print(format_args!("store: an account is not made: {refusal:?}"));
         }
         if self.life == Life::AccountMade {
             self.life = Life::MakingAccounts;

@@ -13,8 +13,8 @@ use core::fmt;
 use core::num::NonZeroU16;
 
 use machine::{
-    Card, ChecksumOffload, CoreId, Disk, DiskCompletion, DiskRequest, Frame, Instant, Machine, Outgoing, PIECES_MAX,
-    Piece, TransmitError, UnixTime,
+    Card, ChecksumOffload, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Frame, Instant, Machine, Outgoing,
+    PIECES_MAX, Piece, TransmitError, UnixTime,
 };
 use sometimes::buggify;
 
@@ -118,6 +118,12 @@ pub(crate) struct Through<'a, M> {
     pub(crate) parcels: &'a mut Parcels,
 }
 
+impl<M: Machine> Entropy for Through<'_, M> {
+    fn random(&mut self, bytes: &mut [u8]) {
+        self.machine.random(bytes);
+    }
+}
+
 impl<M: Machine> Machine for Through<'_, M> {
     fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
         self.parcels.fill(frame)
@@ -129,10 +135,6 @@ impl<M: Machine> Machine for Through<'_, M> {
 
     fn wall_clock(&mut self) -> UnixTime {
         self.machine.wall_clock()
-    }
-
-    fn random(&mut self, bytes: &mut [u8]) {
-        self.machine.random(bytes);
     }
 
     fn print(&mut self, line: fmt::Arguments<'_>) {

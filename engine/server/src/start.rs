@@ -9,7 +9,7 @@ use core::net::IpAddr;
 use budget::MemoryBudget;
 use dns::Name;
 use http::Remembered;
-use machine::{Card, CoreId, Machine, Turn};
+use machine::{Card, CoreId, Entropy, Machine, Turn};
 use mail::{Greylist, Hasher, Strangers};
 use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
@@ -23,6 +23,7 @@ use crate::clerks::Clerks;
 use crate::clock::time_of_day;
 use crate::common::{Common, GATES};
 use crate::configuration::{Configuration, Network};
+use crate::console::Console;
 use crate::cores::{Papers, Seed};
 use crate::directory::Directory;
 use crate::engine::Engine;
@@ -52,13 +53,13 @@ impl Engine {
         if core == CoreId::FIRST {
             announce(cores, &sizes, &card, machine);
         }
-        let wall = time_of_day(machine, now);
+        let wall = time_of_day(machine.wall_clock(), machine.program_date(), now);
         let common = Common {
             turn: Turn { now, wall },
             date_now: DateTimeNow::new(wall),
             net: Net::new(&network(&configuration, &sizes, Cores { own: core, count: cores }), &card, &secret, now),
             secure: Secure::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections),
-            store: Archive::new(core, cores, &sizes, random(machine), machine),
+            store: Archive::new((core, cores), &sizes, random(machine), machine.disk()),
             clerks: Clerks::new(),
             holds: Holds::new(now),
             queue: Queue::new(now),
@@ -95,7 +96,7 @@ impl Engine {
             pages: Remembered::nothing(),
             https_only: configuration.web.https_only,
             logs_requests: configuration.web.access_log,
-            console: Vec::new(),
+            console: Console::new(),
             orphans: Vec::new(),
             crowd: sizes.connections - sizes.connections / 16,
             tight: sizes.connections - sizes.connections / 8,
@@ -163,8 +164,8 @@ fn ipv6_addressing(network: &Network) -> Ipv6Addressing {
     }
 }
 
-fn random<const BYTES: usize>(machine: &mut impl Machine) -> [u8; BYTES] {
+fn random<const BYTES: usize>(entropy: &mut impl Entropy) -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
-    machine.random(&mut bytes);
+    entropy.random(&mut bytes);
     bytes
 }

@@ -57,6 +57,12 @@ impl CheckedCard {
     }
 }
 
+impl Entropy for CheckedCard {
+    fn random(&mut self, bytes: &mut [u8]) {
+        bytes.fill(7);
+    }
+}
+
 impl Machine for CheckedCard {
     fn now(&mut self) -> Instant {
         Instant::START
@@ -64,10 +70,6 @@ impl Machine for CheckedCard {
 
     fn wall_clock(&mut self) -> UnixTime {
         UnixTime(0)
-    }
-
-    fn random(&mut self, bytes: &mut [u8]) {
-        bytes.fill(7);
     }
 
     fn print(&mut self, _line: fmt::Arguments<'_>) {}

@@ -139,6 +139,12 @@ impl BareMachine {
     }
 }
 
+impl machine::Entropy for BareMachine {
+    fn random(&mut self, bytes: &mut [u8]) {
+        self.entropy.fill(bytes, self.now);
+    }
+}
+
 impl Machine for BareMachine {
     #[inline]
     fn now(&mut self) -> Instant {
@@ -155,10 +161,6 @@ impl Machine for BareMachine {
 
     fn program_date(&self) -> UnixTime {
         UnixTime::from_decimal_seconds(env!("BAREPOST_COMMITTED"))
-    }
-
-    fn random(&mut self, bytes: &mut [u8]) {
-        self.entropy.fill(bytes, self.now);
     }
 
     fn print(&mut self, line: fmt::Arguments<'_>) {

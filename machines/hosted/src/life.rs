@@ -10,7 +10,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant as Moment};
 
 use http::Site;
-use machine::{CoreId, Machine};
+use machine::{CoreId, Entropy, Machine};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use server::configuration::Configuration;
 use server::{Engine, Next, Papers, Seed, Sizes};

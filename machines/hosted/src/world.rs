@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::{Instant as Moment, SystemTime, UNIX_EPOCH};
 
 use machine::{
-    Card, CoreId, Disk, DiskCompletion, DiskRequest, Frame, Instant, Machine, Outgoing, TransmitError, UnixTime,
+    Card, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Frame, Instant, Machine, Outgoing, TransmitError,
+    UnixTime,
 };
 use randomness::Source;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -94,6 +95,12 @@ impl HostedMachine {
     }
 }
 
+impl Entropy for HostedMachine {
+    fn random(&mut self, bytes: &mut [u8]) {
+        assert!(fill(bytes), "without randomness nothing may be served");
+    }
+}
+
 impl Machine for HostedMachine {
     fn now(&mut self) -> Instant {
         Instant(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
@@ -106,10 +113,6 @@ impl Machine for HostedMachine {
 
     fn program_date(&self) -> UnixTime {
         UnixTime::from_decimal_seconds(env!("BAREPOST_COMMITTED"))
-    }
-
-    fn random(&mut self, bytes: &mut [u8]) {
-        assert!(fill(bytes), "without randomness nothing may be served");
     }
 
     fn print(&mut self, line: fmt::Arguments<'_>) {

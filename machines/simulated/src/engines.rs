@@ -6,7 +6,7 @@
 //! what those before it have sent: over time every order of steps between cores is met that turns allow.
 
 use http::Site;
-use machine::{CoreId, Instant, Machine};
+use machine::{CoreId, Entropy, Instant};
 use server::configuration::Configuration;
 use server::{Engine, Handshakes, InUse, Next, Papers, Sizes, seeds};
 

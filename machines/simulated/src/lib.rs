@@ -24,8 +24,8 @@ pub use dice::Dice;
 pub use disk::{MemoryDisk, Mood};
 pub use engines::Engines;
 use machine::{
-    Card, Checksum, CoreId, Disk, DiskCompletion, DiskRequest, Ethernet, Frame, HEAD_BYTES_MAX, Instant, Machine,
-    Micros, Offloads, Outgoing, PIECES_MAX, TransmitError, UnixTime,
+    Card, Checksum, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Ethernet, Frame, HEAD_BYTES_MAX, Instant,
+    Machine, Micros, Offloads, Outgoing, PIECES_MAX, TransmitError, UnixTime,
 };
 pub use packetdrill::{Outcome, Verdict, play};
 
@@ -154,6 +154,12 @@ impl SimulatedMachine {
     }
 }
 
+impl Entropy for SimulatedMachine {
+    fn random(&mut self, bytes: &mut [u8]) {
+        self.dice.fill(bytes);
+    }
+}
+
 impl Machine for SimulatedMachine {
     fn now(&mut self) -> Instant {
         self.clock(self.core).shows(self.now)
@@ -165,10 +171,6 @@ impl Machine for SimulatedMachine {
 
     fn program_date(&self) -> UnixTime {
         self.program_date
-    }
-
-    fn random(&mut self, bytes: &mut [u8]) {
-        self.dice.fill(bytes);
     }
 
     fn print(&mut self, line: fmt::Arguments<'_>) {

@@ -67,6 +67,12 @@ fn octets<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.try_into().unwrap()
 }
 
+impl Entropy for TestMachine {
+    fn random(&mut self, bytes: &mut [u8]) {
+        bytes.fill(7);
+    }
+}
+
 impl Machine for TestMachine {
     fn now(&mut self) -> Instant {
         Instant::START
@@ -74,10 +80,6 @@ impl Machine for TestMachine {
 
     fn wall_clock(&mut self) -> UnixTime {
         UnixTime(0)
-    }
-
-    fn random(&mut self, bytes: &mut [u8]) {
-        bytes.fill(7);
     }
 
     fn print(&mut self, _line: fmt::Arguments<'_>) {}

@@ -6,7 +6,6 @@ use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use machine::Machine;
 use store::{AccountId, DeliveryId, INBOX, Outcome, Recipient, Refusal, Uid, UidRange};
 use tasks::Continuation;
 use tls::Day;
@@ -33,7 +32,7 @@ pub(super) struct Keeping {
 
 impl Engine {
     /// A certificate was sent: it begins to be kept, unless something is wrong with it.
-    pub(super) fn begin_keeping(&mut self, upload: Upload, account: AccountId, machine: &mut impl Machine) {
+    pub(super) fn begin_keeping(&mut self, upload: Upload, account: AccountId) {
         let now = self.common.turn.wall;
         let checked = read(&upload.pem).and_then(|certificate| {
             certificate.check(now).map_err(|error| error.to_string())?;
@@ -41,19 +40,19 @@ impl Engine {
         });
         let next = match checked {
             Ok(next) => next,
-            Err(why) => return self.give_up(&upload, Obstacle::Unfit, &why, machine),
+            Err(why) => return self.give_up(&upload, Obstacle::Unfit, &why),
         };
         match self.common.store.own.store.begin(&[Recipient::inbox(account)]) {
-            Err(refusal) => self.refused(&upload, refusal, machine),
+            Err(refusal) => self.refused(&upload, refusal),
             Ok(letter) => {
                 self.certificates.expect = Expect::Kept(Box::new(Keeping { upload, account, letter, taken: 0, next }));
-                self.keep_on(machine);
+                self.keep_on();
             }
         }
     }
 
     /// Gives the store as much as it takes, and when that is all, has it kept.
-    fn keep_on(&mut self, machine: &mut impl Machine) {
+    fn keep_on(&mut self) {
         let Expect::Kept(keeping) = &mut self.certificates.expect else { return };
         let store = &mut self.common.store.own.store;
         let rest = keeping.upload.pem.get(keeping.taken..).unwrap_or_default();
@@ -64,31 +63,31 @@ impl Engine {
         });
         if let Err(refusal) = result {
             store.abort(letter);
-            self.not_kept(refusal, machine);
+            self.not_kept(refusal);
         }
     }
 
     /// The store has room for more of it, or has it, or refuses it.
     #[cold]
     #[inline(never)]
-    pub(crate) fn certificate_kept(&mut self, outcome: Outcome, machine: &mut impl Machine) {
+    pub(crate) fn certificate_kept(&mut self, outcome: Outcome) {
         match outcome {
-            Outcome::Room => self.keep_on(machine),
-            Outcome::Delivered => self.show_kept(machine),
-            Outcome::Refused(refusal) => self.not_kept(refusal, machine),
+            Outcome::Room => self.keep_on(),
+            Outcome::Delivered => self.show_kept(),
+            Outcome::Refused(refusal) => self.not_kept(refusal),
             other => self.common.forget(other),
         }
     }
 
-    fn not_kept(&mut self, refusal: Refusal, machine: &mut impl Machine) {
+    fn not_kept(&mut self, refusal: Refusal) {
         if let Expect::Kept(keeping) = core::mem::replace(&mut self.certificates.expect, Expect::Upload) {
             self.common.store.own.store.abort(keeping.letter);
-            self.refused(&keeping.upload, refusal, machine);
+            self.refused(&keeping.upload, refusal);
         }
     }
 
     /// It is durable: from here on it counts.
-    fn show_kept(&mut self, machine: &mut impl Machine) {
+    fn show_kept(&mut self) {
         let Expect::Kept(keeping) = core::mem::replace(&mut self.certificates.expect, Expect::Upload) else { return };
         let Keeping { upload, account, mut next, .. } = *keeping;
         let letters = self.common.store.own.store.messages(account, INBOX);
@@ -97,7 +96,7 @@ impl Engine {
             entry.origin = Origin::Letter(uid);
             let (names, until) = (entry.certificate.names(), Day(entry.certificate.valid_until()));
             let names = names.collect::<Vec<_>>().join(", ");
-            machine.print(format_args!("tls: there is a new certificate for {names}, valid until {until}"));
+            self.common.console.print(format_args!("tls: there is a new certificate for {names}, valid until {until}"));
         }
         let next = Arc::new(next);
         self.show(Arc::clone(&next));
@@ -138,17 +137,17 @@ impl Engine {
         }
     }
 
-    fn refused(&mut self, upload: &Upload, refusal: Refusal, machine: &mut impl Machine) {
+    fn refused(&mut self, upload: &Upload, refusal: Refusal) {
         let (obstacle, why) = match refusal {
             Refusal::DiskFull | Refusal::IndexFull => (Obstacle::NoSpace, "the disk is full"),
             Refusal::ReadOnly | Refusal::WriteFailed => (Obstacle::Later, "the disk has failed"),
             _ => (Obstacle::Later, "the store is busy"),
         };
-        self.give_up(upload, obstacle, why, machine);
+        self.give_up(upload, obstacle, why);
     }
 
-    fn give_up(&mut self, upload: &Upload, obstacle: Obstacle, why: &str, machine: &mut impl Machine) {
-        machine.print(format_args!("tls: a certificate that was sent is not taken: {why}"));
+    fn give_up(&mut self, upload: &Upload, obstacle: Obstacle, why: &str) {
+        self.common.console.print(format_args!("tls: a certificate that was sent is not taken: {why}"));
         self.answer_upload(upload.core, upload.frame, Err((obstacle, format!("{why}\n"))));
     }
 }

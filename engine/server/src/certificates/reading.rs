@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use machine::{Instant, Machine, UnixTime};
+use machine::{Instant, UnixTime};
 use store::{AccountId, INBOX, NewAccount, Outcome, Refusal, Uid};
 use tasks::Continuation;
 
@@ -72,11 +72,11 @@ impl Engine {
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn make_account_of_certificates(&mut self, machine: &mut impl Machine) {
+    pub(crate) fn make_account_of_certificates(&mut self) {
         let account = NewAccount { address: ACCOUNT, aliases: &[], password_hash: "", verifier: "" };
         match self.common.store.own.store.create_account(&account, self.common.turn.wall, MADE) {
             Ok(_) => self.life = Life::AccountMade,
-            Err(refusal) => machine.print(format_args!("store: {ACCOUNT} is not made: {refusal:?}")),
+            Err(refusal) => self.common.console.print(format_args!("store: {ACCOUNT} is not made: {refusal:?}")),
         }
     }
 
@@ -97,32 +97,32 @@ impl Engine {
     /// Goes on reading; when all is read, the shards are shared out.
     #[cold]
     #[inline(never)]
-    pub(crate) fn read_next_certificate(&mut self, machine: &mut impl Machine) {
+    pub(crate) fn read_next_certificate(&mut self) {
         let is_to_be_read = self.certificates.is_to_be_read(self.common.turn.now);
-        let Expect::Letters(reading) = &mut self.certificates.expect else { return self.begin_sharing(machine) };
+        let Expect::Letters(reading) = &mut self.certificates.expect else { return self.begin_sharing() };
         if !is_to_be_read {
             return;
         }
         reading.again = None;
         let Some(letter) = reading.letters.front() else {
             self.certificates.expect = Expect::Upload;
-            return self.begin_sharing(machine);
+            return self.begin_sharing();
         };
         if reading.pem.len() >= letter.octets {
-            return self.letter_is_read(machine);
+            return self.letter_is_read();
         }
         let offset = reading.pem.len() as u32;
         match self.common.store.own.store.read(reading.account, INBOX, letter.uid, offset, READ) {
             Ok(()) => reading.is_under_way = true,
             Err(Refusal::Busy) => {}
-            Err(refusal) => self.letter_is_lost(refusal, machine),
+            Err(refusal) => self.letter_is_lost(refusal),
         }
     }
 
     /// A part of a letter is there, or cannot be read.
     #[cold]
     #[inline(never)]
-    pub(crate) fn certificate_read(&mut self, outcome: Outcome, machine: &mut impl Machine) {
+    pub(crate) fn certificate_read(&mut self, outcome: Outcome) {
         if let Expect::Letters(reading) = &mut self.certificates.expect {
             reading.is_under_way = false;
             match &outcome {
@@ -135,14 +135,14 @@ impl Engine {
                     reading.failed += 1;
                     reading.again = Some(self.common.turn.now + READ_AGAIN);
                 }
-                Outcome::Refused(refusal) => self.letter_is_lost(*refusal, machine),
+                Outcome::Refused(refusal) => self.letter_is_lost(*refusal),
                 _ => {}
             }
         }
         self.common.forget(outcome);
     }
 
-    fn letter_is_read(&mut self, machine: &mut impl Machine) {
+    fn letter_is_read(&mut self) {
         let Expect::Letters(reading) = &mut self.certificates.expect else { return };
         let pem = core::mem::take(&mut reading.pem);
         let Some(Letter { uid, date, .. }) = reading.letters.pop_front() else { return };
@@ -151,17 +151,19 @@ impl Engine {
         });
         match next {
             Ok(next) => self.show(Arc::new(next)),
-            Err(why) => machine.print(format_args!("tls: a certificate that was sent does not count: {why}")),
+            Err(why) => {
+                self.common.console.print(format_args!("tls: a certificate that was sent does not count: {why}"))
+            }
         }
     }
 
-    fn letter_is_lost(&mut self, refusal: Refusal, machine: &mut impl Machine) {
+    fn letter_is_lost(&mut self, refusal: Refusal) {
         if let Expect::Letters(reading) = &mut self.certificates.expect {
             reading.failed = 0;
             reading.pem.clear();
             let lost = reading.letters.pop_front().filter(|_| refusal == Refusal::Unreadable);
             self.certificates.unread.extend(lost.map(|letter| letter.uid));
-            machine.print(format_args!("tls: a certificate that was sent cannot be read: {refusal:?}"));
+            self.common.console.print(format_args!("tls: a certificate that was sent cannot be read: {refusal:?}"));
         }
     }
 }

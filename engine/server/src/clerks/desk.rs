@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
 
-use machine::{CoreId, Machine, Micros, UnixTime};
+use machine::{CoreId, Micros, UnixTime};
 use store::{AccountId, Closing, Guid, MailboxId, Origin, Recipient, Refusal, Store, Uid};
 use tasks::Continuation;
 use webmail::{Desk, Excess, Posting, QueueAsked, QueueTold, Which, WrittenRows};
@@ -19,7 +19,7 @@ use crate::queue;
 /// All letters that are written here share what one client's may have.
 const WEBMAIL: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
-impl<M: Machine> Desk for At<'_, '_, M> {
+impl Desk for At<'_, '_> {
     fn store(&self) -> &Store {
         &self.office.archive.own.store
     }
@@ -42,7 +42,7 @@ impl<M: Machine> Desk for At<'_, '_, M> {
 
     fn random(&mut self) -> [u8; 16] {
         let mut bytes = [0; 16];
-        self.office.machine.random(&mut bytes);
+        self.office.entropy.random(&mut bytes);
         bytes
     }
 
@@ -170,7 +170,7 @@ impl<M: Machine> Desk for At<'_, '_, M> {
     }
 }
 
-impl<M> At<'_, '_, M> {
+impl At<'_, '_> {
     fn stop_signing(&mut self) {
         if let Some(mut signing) = self.signing.take() {
             signing.forget(self.office.signer, self.office.jobs);

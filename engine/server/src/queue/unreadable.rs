@@ -44,7 +44,7 @@ impl Courier {
         if queue.standings.words(self.place).is_none() {
             let own = store.own.store.account(account).map_or("", |own| own.address());
             let why = self.why_unreadable().words();
-            console.push(format!("queue: message {} in the outbox of {own} cannot be sent: {why}", uid.0));
+            console.print(format_args!("queue: message {} in the outbox of {own} cannot be sent: {why}", uid.0));
         }
         (self.notice, self.stage) = (Some(Notice::Wanted), Stage::Sorted);
     }

@@ -3,7 +3,7 @@
 use bare::{BareMachine, Memory, boot, end, fw_cfg};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 use http::Site;
-use machine::Machine;
+use machine::{Entropy, Machine};
 use server::configuration::Configuration;
 use server::pack::{self, BadPack};
 use server::{Ending, Engine, Next, Papers, Seed, Sizes};

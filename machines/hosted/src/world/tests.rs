@@ -1,7 +1,7 @@
 //! The sleep: what ends it, and that nothing is slept through.
 
 use super::*;
-use machine::{DiskOperation, DiskToken, Ethernet, Micros, Offloads, SECTOR_BYTES, Sector};
+use machine::{DiskOperation, DiskToken, Entropy, Ethernet, Micros, Offloads, SECTOR_BYTES, Sector};
 use rustix::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::time::Duration;

@@ -14,7 +14,7 @@ use core::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
     Ordering::Release,
 };
-use machine::{CoreId, Instant, Machine, Micros};
+use machine::{CoreId, Entropy, Instant, Machine, Micros};
 
 /// More than any machine has.
 const CORES_MAX: usize = 16;

@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use bare::BareMachine;
 use core::hint::black_box;
-use machine::Machine;
+use machine::{Entropy, Machine};
 
 pub(super) const TESTS: [Test; 4] = [
     ("most of the memory is there for the engine", memory_is_there),

@@ -1,0 +1,47 @@
+//! The console of a core: the lines that its turn has for the operator.
+//!
+//! Whatever has something to say adds a line, and the turn prints all of them in their order after
+//! its replies have left.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::Arguments;
+
+use machine::Machine;
+
+/// Lines that the turn has not printed yet.
+pub(crate) struct Console {
+    lines: Vec<String>,
+}
+
+impl Console {
+    pub(crate) const fn new() -> Console {
+        Console { lines: Vec::new() }
+    }
+
+    /// Adds one line.
+    #[cold]
+    pub(crate) fn print(&mut self, line: Arguments<'_>) {
+        self.lines.push(line.to_string());
+    }
+
+    /// Adds the lines that there are.
+    pub(crate) fn extend(&mut self, lines: impl IntoIterator<Item = String>) {
+        self.lines.extend(lines);
+    }
+
+    /// Prints what was added.
+    #[inline]
+    pub(crate) fn flush(&mut self, machine: &mut impl Machine) {
+        if !self.lines.is_empty() {
+            self.print_all(machine);
+        }
+    }
+
+    #[cold]
+    fn print_all(&mut self, machine: &mut impl Machine) {
+        for line in self.lines.drain(..) {
+            machine.print(format_args!("{line}"));
+        }
+    }
+}
