@@ -240,7 +240,7 @@ impl Engine {
         if self.core == CoreId::FIRST {
             self.expiry = Expiry::of(&certificates);
         }
-        self.common.secure.show(certificates);
+        self.common.connections.tls_mut().show(certificates);
         self.certificates.shown = shown;
         self.judge_certificates();
     }
@@ -248,7 +248,7 @@ impl Engine {
     /// Finds out whether browsers may be told to use TLS alone. Cached responses say so: they are
     /// dropped when that changes.
     pub(crate) fn judge_certificates(&mut self) {
-        if self.common.secure.judge_certificates(self.common.turn.wall) {
+        if self.common.connections.tls_mut().judge_certificates(self.common.turn.wall) {
             self.common.pages = Remembered::nothing();
         }
     }

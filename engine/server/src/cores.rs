@@ -225,9 +225,10 @@ impl Engine {
     fn message_arrived(&mut self, from: CoreId, message: Message, machine: &mut impl Machine) {
         match message {
             Message::Net(message) => {
-                let mut arrived = self.common.net.message_arrived(self.common.turn.now, message, &mut self.events);
+                let mut arrived =
+                    self.common.connections.message_arrived(self.common.turn.now, message, &mut self.events);
                 self.handle_events(arrived.bytes_mut());
-                if let Some(frame) = self.common.net.message_handled(arrived) {
+                if let Some(frame) = self.common.connections.message_handled(arrived) {
                     machine.give_back(frame);
                 }
             }
@@ -406,7 +407,7 @@ impl Engine {
     fn has_messages(&self) -> bool {
         self.common.greylist.as_ref().is_some_and(Greylist::has_news)
             || self.common.store.has_messages()
-            || self.common.net.has_messages()
+            || self.common.connections.net().has_messages()
             || self.parcels.as_ref().is_some_and(Parcels::has_filled)
             || self.lanes.iter().any(|lane| !lane.waiting.is_empty())
     }
@@ -422,6 +423,6 @@ impl Common {
             let request = self.store.elsewhere()?.distant.next_request(core)?;
             Some(Message::Request(request))
         });
-        of_store.or_else(|| self.net.next_message(core).map(Message::Net))
+        of_store.or_else(|| self.connections.next_message(core).map(Message::Net))
     }
 }

@@ -13,6 +13,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use connections::{Gate, Owner, Stir};
 use machine::{CoreId, Entropy, Instant, Machine, Micros, Sector, Turn};
 use net::{ConnectionId, Event, Events, Output};
 use sometimes::buggify;
@@ -21,7 +22,7 @@ use tasks::{Budget, FrameId};
 
 use crate::certificates::Certificates;
 use crate::clock::time_of_day;
-use crate::common::{Common, HANDSHAKES, Point, SIGNATURES};
+use crate::common::{Common, Point};
 use crate::configuration::User;
 use crate::cores::Lane;
 use crate::expiry::Expiry;
@@ -32,7 +33,6 @@ use crate::pressure::{Crowding, Shedding};
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::Session;
 use crate::sizes::Sizes;
-use crate::wire::Stir;
 
 /// Frames taken from the card in one turn.
 const FRAMES_PER_TURN: u32 = 64;
@@ -186,9 +186,9 @@ impl Engine {
     pub fn turn(&mut self, machine: &mut impl Machine) -> Next {
         let now = machine.now();
         self.common.turn = Turn { now, wall: time_of_day(machine.wall_clock(), machine.program_date(), now) };
-        self.common.is_low_on_memory = machine.is_low_on_memory();
+        self.common.connections.begin_turn(machine.is_low_on_memory());
         self.unfinished = false;
-        self.is_quiet = self.common.ready.is_empty() && !self.common.store.has_wakes();
+        self.is_quiet = !self.common.connections.has_ready() && !self.common.store.has_wakes();
         self.frames(machine);
         self.completions(machine);
         self.deadlines();
@@ -225,12 +225,12 @@ impl Engine {
         while budget.take() {
             let Some(mut frame) = machine.receive() else { return };
             self.is_quiet = false;
-            let route = self.common.net.frame_arrived(self.common.turn.now, &mut frame, &mut self.events);
+            let route = self.common.connections.frame_arrived(self.common.turn.now, &mut frame, &mut self.events);
             // A bare acknowledgment means nothing to anybody else.
             if !self.events.is_empty() {
                 self.handle_events(frame.bytes_mut());
             }
-            if let Some(frame) = self.common.net.frame_handled(frame, route) {
+            if let Some(frame) = self.common.connections.frame_handled(frame, route) {
                 machine.give_back(frame);
             }
         }
@@ -266,18 +266,19 @@ impl Engine {
     /// Phase 3: what is due.
     fn deadlines(&mut self) {
         let mut budget = budget_of(TIMERS_PER_TURN);
-        self.common.net.deadlines_expired(self.common.turn.now, &mut self.events, &mut budget);
+        self.common.connections.end_closing(self.common.turn.now);
+        self.common.connections.deadlines_expired(self.common.turn.now, &mut self.events, &mut budget);
         if !self.events.is_empty() {
             self.handle_events(&mut []);
         }
         self.relieve();
         let mut budget_of_sessions = budget_of(DEADLINES_PER_TURN);
         while budget_of_sessions.take() {
-            let Some(frame) = self.common.deadlines.next_due(self.common.turn.now) else {
+            let Some(connection) = self.common.connections.next_due(self.common.turn.now) else {
                 self.unfinished |= budget.is_spent();
                 return;
             };
-            self.session_deadline_expired(frame);
+            self.session_deadline_expired(connection.0);
         }
         self.unfinished = true;
     }
@@ -285,9 +286,9 @@ impl Engine {
     /// Phase 4: sessions that were made ready before this turn.
     fn resume(&mut self) {
         let mut budget = budget_of(RESUMED_PER_TURN);
-        self.common.ready.begin_turn();
+        self.common.connections.begin_resuming();
         while budget.take()
-            && let Some(frame) = self.common.ready.next_ready()
+            && let Some(frame) = self.common.connections.next_ready()
         {
             self.session_resumed(frame);
         }
@@ -308,7 +309,7 @@ impl Engine {
                 if others_first && !self.to_transmit.is_empty() {
                     self.transmit_for_others(machine);
                 }
-                let output = self.common.net.output(self.common.turn.now, machine, &mut budget);
+                let output = self.common.connections.output(self.common.turn.now, machine, &mut budget);
                 if !others_first && !self.to_transmit.is_empty() {
                     self.transmit_for_others(machine);
                 }
@@ -316,7 +317,7 @@ impl Engine {
             }
             Some(parcels) => {
                 let machine = &mut Through { machine, parcels };
-                self.common.net.output(self.common.turn.now, machine, &mut budget)
+                self.common.connections.output(self.common.turn.now, machine, &mut budget)
             }
         };
         // Who finds the card full may sleep: room ends that.
@@ -328,9 +329,12 @@ impl Engine {
     /// Phase 6: one thing is computed that takes long and cannot be cut, after all that this turn
     /// had to say is on its way. The kinds take turns.
     fn compute(&mut self, machine: &mut impl Machine) {
-        let Common { gates, jobs, .. } = &self.common;
+        let Common { connections, jobs, .. } = &self.common;
         // Most turns have nothing to compute.
-        if gates.owner(HANDSHAKES).is_some() || gates.owner(SIGNATURES).is_some() || !jobs.is_idle() {
+        if connections.owner_of(Gate::Handshake).is_some()
+            || connections.owner_of(Gate::Verification).is_some()
+            || !jobs.is_idle()
+        {
             self.compute_one(machine);
         }
     }
@@ -354,11 +358,11 @@ impl Engine {
     }
 
     fn step_handshake(&mut self) -> bool {
-        let owner = self.common.owner_of(HANDSHAKES);
+        let owner = self.common.connections.owner_of(Gate::Handshake);
         if let Some(frame) = owner {
-            match self.common.queue.courier_on(ConnectionId(frame)) {
-                Some(courier) => self.line_handshake_resumed(courier),
-                None => self.session_resumed(frame),
+            match self.common.connections.owner(ConnectionId(frame)) {
+                Owner::Outbound(attempt) => self.line_stirred(attempt, Stir::Turn),
+                _ => self.session_resumed(frame),
             }
         }
         owner.is_some()
@@ -375,7 +379,7 @@ impl Engine {
     }
 
     fn verify_signature(&mut self) -> bool {
-        let owner = self.common.owner_of(SIGNATURES);
+        let owner = self.common.connections.owner_of(Gate::Verification);
         if let Some(frame) = owner {
             self.session_resumed(frame);
         }
@@ -431,11 +435,13 @@ impl Engine {
             self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.can_go_on();
         let has_more = has_more || self.common.holds.has_to_look() || self.common.names.is_stirred();
         let has_more = has_more || self.common.queue.has_to_look();
-        if has_more || !self.common.ready.is_empty() || self.is_hurried() || self.has_upload_to_take_up() {
+        if has_more || self.common.connections.has_ready() || self.is_hurried() || self.has_upload_to_take_up() {
             return Next::Now;
         }
-        let next = Instant::or_never(self.common.net.next_deadline())
-            .min(Instant::or_never(self.common.deadlines.next_deadline()))
+        let next = self
+            .common
+            .connections
+            .next_deadline()
             .min(Instant::or_never(self.common.holds.next_deadline()))
             .min(Instant::or_never(self.common.queue.next_deadline()))
             .min(self.common.names.next_deadline())
@@ -459,47 +465,20 @@ impl Engine {
                     let bytes = frame.get_mut(bytes.clone()).unwrap_or_default();
                     self.session_bytes_arrived(connection, bytes);
                 }
-                Event::Buffered { connection } if self.common.names.has_stream(connection) => {
-                    self.name_bytes_wait(connection);
-                }
-                Event::PeerClosed { connection } | Event::Closed { connection, .. }
-                    if self.common.names.has_stream(connection) =>
-                {
-                    self.name_stream_ended(connection);
-                }
-                Event::Buffered { connection } if self.common.queue.has_line(connection) => {
-                    self.line_bytes_wait(connection);
-                }
-                Event::Connected { connection } | Event::SendRoom { connection }
-                    if self.common.queue.has_line(connection) =>
-                {
-                    self.line_goes_on(connection);
-                }
-                Event::PeerClosed { connection } | Event::Closed { connection, .. }
-                    if self.common.queue.has_line(connection) =>
-                {
-                    self.line_ended(connection);
-                }
-                Event::Buffered { connection } if self.common.asks_filter_by(connection) => {
-                    self.filter_stirred(connection, Stir::Bytes);
-                }
-                Event::Connected { connection } | Event::SendRoom { connection }
-                    if self.common.asks_filter_by(connection) =>
-                {
-                    self.filter_stirred(connection, Stir::Room);
-                }
-                Event::PeerClosed { connection } | Event::Closed { connection, .. }
-                    if self.common.asks_filter_by(connection) =>
-                {
-                    self.filter_stirred(connection, Stir::Over);
-                }
-                Event::Buffered { connection } | Event::SendRoom { connection } => self.session_goes_on(connection.0),
-                Event::PeerClosed { connection } => self.session_peer_closed(connection.0),
-                Event::Closed { connection, .. } => {
-                    self.parted(connection);
-                    self.session_ends(connection.0);
-                }
-                Event::Connected { connection } => self.name_stream_opened(connection),
+                Event::Connected { connection } => self.connection_stirred(connection, Stir::Made),
+                Event::Buffered { connection } => self.connection_stirred(connection, Stir::Bytes),
+                Event::SendRoom { connection } => self.connection_stirred(connection, Stir::Room),
+                Event::PeerClosed { connection } => match self.common.connections.owner(connection) {
+                    Owner::Session => self.session_peer_closed(connection.0),
+                    owner => self.owner_stirred(owner, connection, Stir::Over),
+                },
+                Event::Closed { connection, .. } => match self.common.connections.owner(connection) {
+                    Owner::Session => {
+                        self.session_ends(connection.0);
+                        self.common.connections.is_over(connection);
+                    }
+                    owner => self.owner_stirred(owner, connection, Stir::Over),
+                },
                 Event::Datagram { port, peer, ref bytes } => {
                     let place = bytes.clone();
                     self.name_datagram_arrived((port, peer), &place, frame);
@@ -512,6 +491,38 @@ impl Engine {
             }
         }
         self.events.clear();
+    }
+
+    /// There is more to hear by a connection, or more room.
+    fn connection_stirred(&mut self, connection: ConnectionId, stir: Stir) {
+        match self.common.connections.owner(connection) {
+            Owner::Session => self.session_goes_on(connection.0),
+            owner => self.owner_stirred(owner, connection, stir),
+        }
+    }
+
+    /// Something has happened to a connection that we have opened.
+    #[cold]
+    fn owner_stirred(&mut self, owner: Owner, connection: ConnectionId, stir: Stir) {
+        match owner {
+            Owner::Resolver => self.name_stream_stirred(connection, stir),
+            Owner::Outbound(frame) => self.line_stirred(frame, stir),
+            Owner::Filter(frame) => self.tell(frame, |session, common| session.filter_stirred(stir, common)),
+            Owner::Session => {}
+        }
+    }
+
+    /// Bytes lie in the frame, for a connection that no session has.
+    #[cold]
+    pub(crate) fn bytes_without_session(&mut self, connection: ConnectionId, bytes: &[u8]) {
+        match self.common.connections.owner(connection) {
+            Owner::Resolver => self.name_bytes_arrived(connection, bytes),
+            owner @ (Owner::Outbound(_) | Owner::Filter(_)) => {
+                self.common.connections.keep(connection, bytes);
+                self.owner_stirred(owner, connection, Stir::Bytes);
+            }
+            Owner::Session => {}
+        }
     }
 
     pub(crate) fn session_of(&mut self, frame: FrameId) -> Option<(&mut Session, &mut Common)> {

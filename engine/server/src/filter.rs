@@ -12,14 +12,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use connections::Connections;
 use machine::{Instant, Micros};
-use net::ConnectionId;
-use tasks::{FrameId, ResumeQueue};
+use tasks::FrameId;
 
-use crate::common::Common;
 use crate::configuration::{self, WhenAway};
-use crate::engine::Engine;
-use crate::wire::Stir;
 
 /// Letters of a core that are asked about at a time.
 const QUESTIONS_MAX: usize = 16;
@@ -35,8 +32,6 @@ pub(crate) struct Filter {
     asking: Vec<FrameId>,
     /// Whose wait for that.
     waiting: VecDeque<FrameId>,
-    /// By which connections.
-    lines: Vec<(ConnectionId, FrameId)>,
     /// Octets that are kept of letters, and how many may be.
     pub(crate) kept: usize,
     kept_max: usize,
@@ -51,7 +46,6 @@ impl Filter {
             named: named.clone(),
             asking: Vec::with_capacity(QUESTIONS_MAX),
             waiting: VecDeque::new(),
-            lines: Vec::with_capacity(QUESTIONS_MAX),
             kept: 0,
             kept_max,
             asked_again_at: Instant::START,
@@ -92,27 +86,12 @@ impl Filter {
     }
 
     /// Nothing is asked about this session's letter any more: it is the turn of the next one.
-    pub(crate) fn is_done_with(&mut self, session: FrameId, ready: &mut ResumeQueue) {
+    pub(crate) fn is_done_with(&mut self, session: FrameId, connections: &mut Connections) {
         self.asking.retain(|own| *own != session);
         self.waiting.retain(|own| *own != session);
         if self.asking.len() < QUESTIONS_MAX {
-            self.waiting.front().into_iter().for_each(|next| ready.resume(*next));
+            self.waiting.front().into_iter().for_each(|next| connections.resume(*next));
         }
-    }
-
-    /// A session's letter is asked about by this connection.
-    pub(crate) fn called(&mut self, connection: ConnectionId, session: FrameId) {
-        self.lines.push((connection, session));
-    }
-
-    /// Nothing more is heard by this connection.
-    pub(crate) fn hung_up(&mut self, connection: ConnectionId) {
-        self.lines.retain(|(own, _)| *own != connection);
-    }
-
-    /// Whose letter is asked about by a connection.
-    pub(crate) fn session_on(&self, connection: ConnectionId) -> Option<FrameId> {
-        self.lines.iter().find(|(own, _)| *own == connection).map(|(_, session)| *session)
     }
 
     /// It has answered. What the console is told of that.
@@ -130,23 +109,5 @@ impl Filter {
         };
         let is_news = !core::mem::replace(&mut self.is_away, true);
         is_news.then(|| format!("filter: {} {why}: letters are {meanwhile} while it is away", self.named.place))
-    }
-}
-
-impl Common {
-    /// Whether the filter is asked about somebody's letter by this connection.
-    #[inline]
-    pub(crate) fn asks_filter_by(&self, connection: ConnectionId) -> bool {
-        self.filter.as_ref().is_some_and(|filter| filter.session_on(connection).is_some())
-    }
-}
-
-impl Engine {
-    /// Something has happened to a connection by which the filter is asked about the letter of a session.
-    #[cold]
-    pub(crate) fn filter_stirred(&mut self, connection: ConnectionId, stir: Stir) {
-        if let Some(frame) = self.common.filter.as_ref().and_then(|filter| filter.session_on(connection)) {
-            self.tell(frame, |session, common| session.filter_stirred(stir, common));
-        }
     }
 }

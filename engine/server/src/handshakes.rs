@@ -9,14 +9,12 @@
 //! - A client that has said nothing costs no more than any other connection.
 //! - A session holds the gate, or waits at it, exactly while its handshake is [`Stage::Queued`].
 
-use machine::{BLOCK_BYTES, Instant, Micros};
+use connections::{Channel, Gate, Handshakes, Security};
+use machine::{Instant, Micros};
 use sometimes::sometimes;
 use tls::Event;
 
-use crate::common::{Common, HANDSHAKES};
-use crate::outcomes::Handshakes;
-use crate::secure::Channel;
-use crate::services::Security;
+use crate::common::Common;
 use crate::session::{GREETING_PATIENCE, Session, Talk, WaitsFor};
 
 /// How long a handshake may take, without the time in which the client's TCP has not acknowledged all
@@ -86,9 +84,11 @@ impl Session {
     pub(crate) fn may_hear_records(&mut self, common: &mut Common) -> bool {
         let Talk::Handshake(handshake) = &self.talk else { return true };
         let connection = self.caller.connection;
-        if !common.secure.has_begun(connection) && !common.secure.begin(connection, self.caller.service) {
-            common.secure.outcomes.turned_away += 1;
-            common.break_off(connection);
+        if !common.connections.tls().has_begun(connection)
+            && !common.connections.tls_mut().begin(connection, self.caller.service)
+        {
+            common.connections.tls_mut().outcomes_mut().turned_away += 1;
+            common.connections.reset(connection);
             return false;
         }
         handshake.stage != Stage::Queued
@@ -98,39 +98,43 @@ impl Session {
     pub(crate) fn handshake_is_due(&mut self, common: &mut Common) {
         let connection = self.caller.connection;
         let Talk::Handshake(handshake) = &mut self.talk else { return };
-        if common.net.send_room(connection) < BLOCK_BYTES {
+        if !common.connections.has_room_for_handshake(connection) {
             handshake.stage = Stage::Room;
             return;
         }
         (handshake.stage, handshake.queued_at) = (Stage::Queued, common.turn.now);
-        common.set_deadline(connection, None);
-        common.enter(HANDSHAKES, connection.0);
+        common.connections.set_deadline(common.turn.now, connection, None);
+        common.connections.enter(Gate::Handshake, connection.0);
     }
 
     /// Its turn has come for a step.
     pub(crate) fn handshake_resumed(&mut self, common: &mut Common) {
         let frame = self.caller.connection.0;
         let Talk::Handshake(handshake) = &mut self.talk else { return };
-        if !common.has_entered(HANDSHAKES, frame) {
+        if !common.connections.has_entered(Gate::Handshake, frame) {
             return;
         }
         (handshake.stage, handshake.looked_at) = (Stage::Bytes, common.turn.now);
         handshake.ends_at = handshake.ends_at + common.turn.now.since(handshake.queued_at);
-        common.set_deadline(self.caller.connection, Some(handshake.ends_at.since(common.turn.now).min(LOOK)));
-        let event = common.step_in_handshake(self.caller.connection);
-        common.leave(HANDSHAKES, frame);
+        common.connections.set_deadline(
+            common.turn.now,
+            self.caller.connection,
+            Some(handshake.ends_at.since(common.turn.now).min(LOOK)),
+        );
+        let event = common.connections.step_in_handshake(common.turn, self.caller.connection);
+        common.connections.leave(Gate::Handshake, frame);
         match event {
             Some(Event::Established(agreed)) => {
                 if agreed.is_resumed {
                     sometimes!(TicketTaken);
                 }
-                common.secure.outcomes.was_established(&agreed);
-                common.secure.handshake_ended();
+                common.connections.tls_mut().outcomes_mut().was_established(&agreed);
+                common.connections.tls_mut().handshake_ended();
                 self.speak_within(agreed.protocol, common);
             }
             Some(Event::Failed(failure)) => {
                 sometimes!(HandshakeFailed);
-                common.secure.outcomes.has_failed(&failure);
+                common.connections.tls_mut().outcomes_mut().has_failed(&failure);
                 self.hears_no_more(common);
             }
             _ => {}
@@ -143,7 +147,7 @@ impl Session {
         let service = caller.service_entry();
         if service.security == Security::Implicit {
             self.talk = Talk::ToBeGreeted(service.protocol.chosen(choice));
-            common.set_deadline(caller.connection, Some(GREETING_PATIENCE));
+            common.connections.set_deadline(common.turn.now, caller.connection, Some(GREETING_PATIENCE));
         } else {
             self.talk = Talk::secured(service.protocol, caller, common);
         }
@@ -155,21 +159,21 @@ impl Session {
     #[inline(never)]
     pub(crate) fn handshake_begins(&mut self, common: &mut Common) {
         let connection = self.caller.connection;
-        common.net.consumed(connection, common.net.waiting_bytes(connection));
+        common.connections.consumed(connection, common.connections.net().waiting_bytes(connection));
         self.caller.channel = Channel::Tls;
         self.talk = Talk::Handshake(Handshake::new(common.turn.now));
-        common.set_deadline(connection, Some(LOOK));
+        common.connections.set_deadline(common.turn.now, connection, Some(LOOK));
         if self.has_heard_all() {
-            common.break_off(connection);
+            common.connections.reset(connection);
         }
     }
 
     /// Nothing that can be read will come any more: the client has said so, or a record was none, and it was told.
     pub(crate) fn hears_no_more(&mut self, common: &mut Common) {
         if self.is_in_handshake() {
-            common.secure.handshake_ended();
+            common.connections.tls_mut().handshake_ended();
             self.talk = Talk::Over;
-            common.close(self.caller);
+            common.connections.close(common.turn.now, self.caller);
         } else {
             self.peer_is_done();
         }
@@ -182,12 +186,16 @@ impl Session {
         let connection = self.caller.connection;
         if let Talk::Handshake(handshake) = &mut self.talk {
             let span = common.turn.now.since(core::mem::replace(&mut handshake.looked_at, common.turn.now));
-            if common.net.unacknowledged(connection) > 0 && handshake.unacknowledged < NETWORK_PATIENCE {
+            if common.connections.net().unacknowledged(connection) > 0 && handshake.unacknowledged < NETWORK_PATIENCE {
                 handshake.unacknowledged = handshake.unacknowledged + span;
                 handshake.ends_at = handshake.ends_at + span;
             }
             if common.turn.now < handshake.ends_at {
-                return common.set_deadline(connection, Some(handshake.ends_at.since(common.turn.now).min(LOOK)));
+                return common.connections.set_deadline(
+                    common.turn.now,
+                    connection,
+                    Some(handshake.ends_at.since(common.turn.now).min(LOOK)),
+                );
             }
         }
         self.break_handshake_off(|outcomes| &mut outcomes.late, common);
@@ -198,24 +206,24 @@ impl Session {
     #[inline(never)]
     pub(crate) fn break_handshake_off(&mut self, count: fn(&mut Handshakes) -> &mut u64, common: &mut Common) {
         self.give_handshake_up(count, common);
-        common.break_off(self.caller.connection);
+        common.connections.reset(self.caller.connection);
     }
 
     /// The connection is gone in the middle of a handshake, or after it.
     pub(crate) fn tls_ended(&mut self, common: &mut Common) {
         self.give_handshake_up(|outcomes| &mut outcomes.given_up, common);
-        common.secure.end(self.caller.connection);
+        common.connections.tls_mut().end(self.caller.connection);
     }
 
     /// A handshake will never be done, if it is one; this counts it if it had begun.
     fn give_handshake_up(&mut self, count: fn(&mut Handshakes) -> &mut u64, common: &mut Common) {
         let Talk::Handshake(handshake) = &self.talk else { return };
         if handshake.stage == Stage::Queued {
-            common.leave(HANDSHAKES, self.caller.connection.0);
+            common.connections.leave(Gate::Handshake, self.caller.connection.0);
         }
-        if common.secure.has_begun(self.caller.connection) {
-            common.secure.handshake_ended();
-            *count(&mut common.secure.outcomes) += 1;
+        if common.connections.tls().has_begun(self.caller.connection) {
+            common.connections.tls_mut().handshake_ended();
+            *count(common.connections.tls_mut().outcomes_mut()) += 1;
         }
         self.talk = Talk::Over;
     }

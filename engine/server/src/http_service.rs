@@ -10,14 +10,14 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use budget::Charge;
+use connections::{Caller, Channel};
 use http::{Admission, DATE_BYTES, End, Exchange, Method, Question, Remembered, Reply, Secrecy, Site, Status};
 use machine::{Micros, Piece};
 use tls::Text;
 
 use crate::certificates::{CERTIFICATE_PATH, METHODS, Upload};
 use crate::common::Common;
-use crate::secure::Channel;
-use crate::session::{Caller, WaitsFor};
+use crate::session::WaitsFor;
 use crate::sizes::KEPT_BYTES_LEAST;
 
 use asking::Errand;
@@ -231,7 +231,7 @@ impl Conversation {
         self.let_act(caller, common, |session, hands| session.overdrawn(hands));
         let kept = self.kept_bytes();
         if common.memory.charge(&mut self.charge, caller.address, kept).is_err() {
-            common.break_off(caller.connection);
+            common.connections.reset(caller.connection);
         }
     }
 
@@ -257,7 +257,7 @@ fn kept_for(errand: Option<&Errand>) -> usize {
 
 /// The name under which who asks for `host` finds us over TLS: never a stranger's.
 fn host_over_tls<'a>(host: &'a str, common: &'a Common) -> &'a str {
-    if common.secure.is_named(host) { host } else { &common.hostname }
+    if common.connections.tls().is_named(host) { host } else { &common.hostname }
 }
 
 /// A session's hands.
@@ -273,11 +273,11 @@ pub(crate) struct Hands<'a> {
 
 impl http::Outlet for Hands<'_> {
     fn send_room(&self) -> usize {
-        self.common.send_room_within(self.caller, self.unread_bytes_max)
+        self.common.connections.send_room_within(self.caller, self.unread_bytes_max)
     }
 
     fn send(&mut self, bytes: &[u8]) {
-        self.common.say(self.caller, bytes);
+        self.common.connections.say(self.common.turn.now, self.caller, bytes);
     }
 
     fn send_before(&mut self, head: &[u8], bytes: &'static [u8]) -> usize {
@@ -285,22 +285,17 @@ impl http::Outlet for Hands<'_> {
             self.send(head);
             return self.send_static(bytes);
         }
-        self.common.seal(self.caller, Text { first: head, second: bytes })
+        self.common.connections.seal(self.common.turn.now, self.caller, Text { first: head, second: bytes })
     }
 
     fn send_static(&mut self, bytes: &'static [u8]) -> usize {
         if self.caller.channel == Channel::Tls {
-            return self.common.send(self.caller, bytes);
+            return self.common.connections.send(self.common.turn.now, self.caller, bytes);
         }
         let mut queued = 0;
         for piece in bytes.chunks(PIECE_BYTES) {
             let piece_bytes = piece.len();
-            if self
-                .common
-                .net
-                .send_piece(self.common.turn.now, self.caller.connection, Piece::from_static(piece))
-                .is_err()
-            {
+            if !self.send_shared(Piece::from_static(piece)) {
                 break;
             }
             queued += piece_bytes;
@@ -313,7 +308,7 @@ impl http::Outlet for Hands<'_> {
     }
 
     fn send_shared(&mut self, piece: Piece) -> bool {
-        self.common.net.send_piece(self.common.turn.now, self.caller.connection, piece).is_ok()
+        self.common.connections.send_piece(self.common.turn.now, self.caller, piece).is_ok()
     }
 }
 
@@ -327,10 +322,10 @@ impl http::Actions for Hands<'_> {
     }
 
     fn secrecy(&self) -> Secrecy {
-        let Common { https_only, secure, .. } = &*self.common;
+        let Common { https_only, connections, .. } = &*self.common;
         match self.caller.channel {
             Channel::Plain if *https_only => Secrecy::Elsewhere,
-            Channel::Tls if *https_only || secure.is_publicly_trusted() => Secrecy::Here,
+            Channel::Tls if *https_only || connections.tls().is_publicly_trusted() => Secrecy::Here,
             Channel::Plain | Channel::Tls => Secrecy::Optional,
         }
     }
@@ -425,10 +420,10 @@ impl http::Actions for Hands<'_> {
         if self.errand.as_ref().is_some_and(|errand| errand.is_held_back()) {
             return;
         }
-        self.common.set_deadline(self.caller.connection, after);
+        self.common.connections.set_deadline(self.common.turn.now, self.caller.connection, after);
     }
 
     fn close(&mut self) {
-        self.common.close(self.caller);
+        self.common.connections.close(self.common.turn.now, self.caller);
     }
 }

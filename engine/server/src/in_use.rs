@@ -3,8 +3,8 @@
 use core::iter::Sum;
 
 use crate::engine::Engine;
-use crate::outcomes::Handshakes;
 use crate::sending::Parcels;
+use connections::Handshakes;
 
 /// What sessions hold at this moment. Nothing of it when there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -102,21 +102,21 @@ impl Sum for InUse {
 impl Engine {
     /// How handshakes of TLS have ended since the start.
     pub fn handshakes(&self) -> Handshakes {
-        self.common.secure.outcomes
+        *self.common.connections.tls().outcomes()
     }
 
     /// What is in use now. Looks at every session: for people and tests, not for every turn.
     pub fn in_use(&self) -> InUse {
         let (sizes, common) = (self.sizes.pools(), &self.common);
-        let pools = common.net.pools();
+        let pools = common.connections.net().pools();
         let maildrops = common.store.maildrops();
         let conversations = self.sessions.iter().flatten().filter_map(|session| session.http());
         let uncharged = conversations.map(|conversation| conversation.uncharged());
         InUse {
-            connections: common.net.connection_count(),
+            connections: common.connections.net().connection_count(),
             sessions: self.sessions.iter().flatten().count(),
-            handshakes: common.secure.handshakes(),
-            tls_connections: common.secure.connections(),
+            handshakes: common.connections.tls().handshakes(),
+            tls_connections: common.connections.tls().connections(),
             transactions: self.sizes.transactions - common.transactions.len(),
             logins: common.logins.under_way(),
             maildrops: maildrops.count(),
@@ -139,7 +139,7 @@ impl Engine {
             blocks: sizes.blocks - pools.free_blocks(),
             send_queues: sizes.send_queues - pools.free_send_queues(),
             receive_queues: sizes.receive_queues - pools.free_receive_queues(),
-            frames_away: common.net.frames_away() + self.parcels.as_ref().map_or(0, Parcels::under_way),
+            frames_away: common.connections.net().frames_away() + self.parcels.as_ref().map_or(0, Parcels::under_way),
         }
     }
 }

@@ -11,7 +11,7 @@
 //! | `sending` | how a core sends that has no queue of the card's |
 //! | `archive` | the store as sessions see it on every core, and what its owner does for the others |
 //! | `session` | what happens to a connection, told to its session |
-//! | `secure`, `handshakes`, `outcomes` | TLS between connections and their sessions, how it begins, and how often it does not |
+//! | `handshakes` | how a session begins to speak TLS |
 //! | `certificates` | certificates that take the place of others while the machine serves |
 //! | `expiry` | certificates that end soon |
 //! | `pressure` | who has to go when something runs short |
@@ -57,15 +57,12 @@ mod logins;
 mod maildrop;
 mod making;
 mod names;
-mod outcomes;
 pub mod pack;
 mod places;
 mod pop3_service;
 mod pressure;
 mod queue;
-mod secure;
 mod sending;
-mod services;
 mod session;
 mod signing;
 mod sizes;
@@ -73,15 +70,13 @@ mod smtp_service;
 mod start;
 mod strangers;
 mod streams;
-mod wire;
 
 pub use certificates::CERTIFICATE_PATH;
+pub use connections::{
+    HTTP, HTTPS, Handshakes, POP3, POP3S, Protocol, SERVICES, SMTP, SUBMISSION, SUBMISSIONS, Security, ServiceEntry,
+};
 pub use cores::{CORES_MAX, Papers, Seed, seeds};
 pub use engine::{Engine, Next};
 pub use in_use::InUse;
 pub use life::Ending;
-pub use outcomes::Handshakes;
-pub use services::{
-    HTTP, HTTPS, POP3, POP3S, Protocol, SERVICES, SMTP, SUBMISSION, SUBMISSIONS, Security, ServiceEntry,
-};
 pub use sizes::Sizes;

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt::Write;
 
+use connections::{Handshakes, Opening, SERVICES, Security};
 use machine::{CoreId, Instant, Machine, Micros};
 use net::{Address, Service};
 use store::{Owners, State};
@@ -13,8 +14,6 @@ use crate::archive::Request;
 use crate::clock;
 use crate::common::Common;
 use crate::engine::Engine;
-use crate::outcomes::Handshakes;
-use crate::services::{SERVICES, Security};
 use crate::session::Session;
 
 /// How long open sessions get to end when the machine is asked to stop.
@@ -132,7 +131,7 @@ impl Engine {
 
     pub(crate) fn announce_ipv6_addresses(&mut self) {
         let mut text = String::new();
-        for own in self.common.net.ipv6_addresses() {
+        for own in self.common.connections.net().ipv6_addresses() {
             let separator = if text.is_empty() { "" } else { ", " };
             // Writing to a string does not fail.
             let _ = write!(text, "{separator}{}/{}", own.address, own.prefix_bits);
@@ -213,7 +212,7 @@ impl Engine {
                 clock::announce(&mut self.common.console, told, self.common.turn.wall, own.store.newest_date());
                 // What the disk alone knows makes the addresses the same at each start.
                 let secret = own.store.secret(b"IPv6 addresses");
-                self.common.net.begin_ipv6(self.common.turn.now, &secret);
+                self.common.connections.begin_ipv6(self.common.turn.now, &secret);
                 self.life = Life::MakingAccounts;
                 self.make_accounts(machine);
             }
@@ -269,10 +268,10 @@ impl Engine {
         store.own.store.set_quotas(|address| directory.quota(address).octets(disk_bytes));
         for (index, service) in SERVICES.iter().enumerate() {
             let number = Service(index as u8);
-            if service.security == Security::Implicit && !self.common.secure.serves(number) {
+            if service.security == Security::Implicit && !self.common.connections.tls().serves(number) {
                 continue;
             }
-            let listening = self.common.net.listen(service.port, number);
+            let listening = self.common.connections.listen(service.port, number);
             assert!(listening, "there are fewer services than listeners");
         }
         self.common.holds.begin();
@@ -283,17 +282,17 @@ impl Engine {
     pub(crate) fn begin_stopping(&mut self) {
         self.common
             .console
-            .print(format_args!("stopping: {} connections are told", self.common.net.connection_count()));
+            .print(format_args!("stopping: {} connections are told", self.common.connections.net().connection_count()));
         if self.core == CoreId::FIRST {
             self.common.store.own.tell_to_stop();
         }
-        SERVICES.iter().for_each(|service| self.common.net.stop_listening(service.port));
+        SERVICES.iter().for_each(|service| self.common.connections.stop_listening(service.port));
         self.disk_again = None;
         self.certificates.stop_reading();
         self.common.holds.stop();
         self.stop_mail();
         self.tell_all(Session::stopping);
-        self.common.names.stop(&mut self.common.net);
+        self.common.names.stop(&mut self.common.connections);
         self.life = Life::Stopping { until: self.common.turn.now + FAREWELL };
     }
 
@@ -306,7 +305,7 @@ impl Engine {
 
     fn leave_at_rest(&mut self, until: Instant) {
         if self.has_nothing_left() || self.common.turn.now >= until {
-            self.tell_all(|session, common| common.break_off(session.caller.connection));
+            self.tell_all(|session, common| common.connections.reset(session.caller.connection));
             self.tell_share();
             self.tell_handshakes();
             self.common.store.leave_others();
@@ -331,7 +330,7 @@ impl Engine {
         if self.lanes.is_empty() {
             return;
         }
-        let counters = self.common.net.counters();
+        let counters = self.common.connections.net().counters();
         let (accepted, passed) = (counters.accepted, counters.passed_in);
         let each = counters.passed_in_micros / passed.max(1);
         let most = counters.passed_in_micros_max;
@@ -372,6 +371,6 @@ impl Engine {
 
     /// Whether no connection is left.
     fn is_alone(&self) -> bool {
-        self.common.net.connection_count() == 0
+        self.common.connections.net().connection_count() == 0
     }
 }

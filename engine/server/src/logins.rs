@@ -14,6 +14,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use core::net::IpAddr;
 
+use connections::Caller;
 use machine::{Instant, Micros};
 use mail::{Hasher, Throttle, VerifiedLogins};
 use sasl::{Credentials, Nonces, Proof, Puzzle, ScramProof, Signature, Verifier};
@@ -24,7 +25,6 @@ use crate::common::Common;
 use crate::configuration::PASSWORD_BYTES_MAX;
 use crate::directory::Login;
 use crate::jobs::{Applicant, HashTask, JobNumber, JobResult};
-use crate::session::Caller;
 
 /// Bytes of a name or a password that are kept until a login is decided. Accounts have shorter
 /// ones, so what is cut off a longer one does not make it right.
@@ -279,7 +279,7 @@ impl Common {
             }
         };
         if !matches!(state, AttemptState::Hashing(_)) {
-            self.ready.resume(frame);
+            self.connections.resume(frame);
         }
         Attempt { login, proof, password_bytes, peer: caller.address, throttled, state, signature: None }
     }
@@ -341,7 +341,7 @@ impl Common {
             Verdict::Refused(Micros(0)) => Decision::Refused,
             Verdict::Refused(delay) => {
                 attempt.state = AttemptState::Refused;
-                self.set_deadline(caller.connection, Some(delay));
+                self.connections.set_deadline(self.turn.now, caller.connection, Some(delay));
                 Decision::HeldBack
             }
         })

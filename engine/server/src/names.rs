@@ -14,6 +14,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
+use connections::{Caller, Channel, Connections, Owner, Stir};
 use dns::{Action, Answer, Client, Limits, OnBehalf, Question, Resolver, SERVERS_MAX, StreamId, Unanswered};
 use machine::{CoreId, Instant, Turn};
 use net::{ConnectionId, Net, Place};
@@ -23,7 +24,6 @@ use crate::common::Common;
 use crate::configuration::Network;
 use crate::cores::Message;
 use crate::engine::Engine;
-use crate::session::Caller;
 
 /// Each question binds a UDP port, and `net` has as many. Clients choose what is asked about them,
 /// so some questions are kept for mail that leaves.
@@ -152,11 +152,11 @@ impl Names {
     }
 
     /// Nobody wants to know anything any more.
-    pub(crate) fn stop(&mut self, net: &mut Net) {
+    pub(crate) fn stop(&mut self, connections: &mut Connections) {
         self.has_stopped = true;
         self.resolver = None;
         self.asked.clear();
-        self.streams.drain(..).for_each(|(_, connection)| net.abort(connection));
+        self.streams.drain(..).for_each(|(_, connection)| connections.hang_up(connection));
         (self.is_stirred, self.deadline) = (false, Instant::NEVER);
     }
 
@@ -174,12 +174,6 @@ impl Names {
         }
     }
 
-    /// Whether a name server is at the other end of a connection.
-    #[inline]
-    pub(crate) fn has_stream(&self, connection: ConnectionId) -> bool {
-        !self.streams.is_empty() && self.stream_of(connection).is_some()
-    }
-
     fn stream_of(&self, connection: ConnectionId) -> Option<StreamId> {
         self.streams.iter().find(|(_, own)| *own == connection).map(|(stream, _)| *stream)
     }
@@ -190,27 +184,28 @@ impl Names {
     }
 
     /// Does what the resolver wants done. What is to be told is handed to `tell`.
-    fn act(&mut self, net: &mut Net, now: Instant, mut tell: impl FnMut(Asker, Known)) {
+    fn act(&mut self, connections: &mut Connections, now: Instant, mut tell: impl FnMut(Asker, Known)) {
         while let Some(action) = self.resolver.as_mut().and_then(|resolver| resolver.next_action()) {
             match action {
                 Action::Send { port, to, bytes } => {
-                    // What is not sent is as good as lost on its way: it is asked again.
-                    let _ = net.bind(port) && net.send_datagram(now, port, to, &bytes).is_ok();
+                    // What is not sent is asked again.
+                    connections.send_datagram(now, port, to, &bytes);
                 }
-                Action::Release { port } => net.release(port),
-                Action::Connect { stream, to } => match net.connect(now, to) {
+                Action::Release { port } => connections.release(port),
+                Action::Connect { stream, to } => match connections.connect(now, to, Owner::Resolver) {
                     Ok(connection) => self.streams.push((stream, connection)),
                     Err(_) => self.stream_failed(stream, now),
                 },
                 Action::Write { stream, bytes } => {
                     let connection = self.streams.iter().find(|(own, _)| *own == stream).map(|(_, own)| *own);
-                    if connection.is_some_and(|connection| net.send(now, connection, &bytes) < bytes.len()) {
+                    let is_cut = |own| connections.send_by(now, own, Channel::Plain, &bytes) < bytes.len();
+                    if connection.is_some_and(is_cut) {
                         self.stream_failed(stream, now);
                     }
                 }
                 Action::HangUp { stream } => {
                     if let Some(connection) = self.take_stream(stream) {
-                        net.abort(connection);
+                        connections.hang_up(connection);
                     }
                 }
                 Action::Tell { asker, answer } => tell(asker, answer),
@@ -229,12 +224,12 @@ impl Engine {
     /// What was asked is asked of the resolver, or of the first core; the resolver does what it has to, and tells.
     #[inline(never)]
     pub(crate) fn look_names_up(&mut self) {
-        let Common { names, net, turn: Turn { now, .. }, .. } = &mut self.common;
+        let Common { names, connections, turn: Turn { now, .. }, .. } = &mut self.common;
         let now = *now;
         let mut told = Vec::new();
         names.is_stirred = false;
         if !names.asked.is_empty() {
-            names.look_at_servers(net, now);
+            names.look_at_servers(connections.net(), now);
         }
         if let Some(resolver) = &mut names.resolver {
             for (asker, question) in names.asked.drain(..) {
@@ -243,7 +238,7 @@ impl Engine {
             }
             resolver.time_passed(now);
         }
-        names.act(net, now, |asker, known| told.push((asker, known)));
+        names.act(connections, now, |asker, known| told.push((asker, known)));
         names.deadline = names.resolver.as_ref().map_or(Instant::NEVER, |resolver| resolver.next_deadline());
         for (asker, question) in core::mem::take(&mut self.common.names.asked) {
             self.tell_core(CoreId::FIRST, Message::NameAsked(Box::new((asker, question))));
@@ -267,16 +262,25 @@ impl Engine {
     /// A datagram came for a port that was bound for a question. Its bytes lie at `place`, in `frame` or elsewhere.
     #[cold]
     pub(crate) fn name_datagram_arrived(&mut self, (port, peer): (u16, SocketAddr), place: &Place, frame: &[u8]) {
-        let Common { names, net, turn: Turn { now, .. }, .. } = &mut self.common;
+        let Common { names, connections, turn: Turn { now, .. }, .. } = &mut self.common;
         if let Some(resolver) = &mut names.resolver {
-            resolver.datagram_arrived(port, peer, net.datagram(frame, place), *now);
+            resolver.datagram_arrived(port, peer, connections.net().datagram(frame, place), *now);
             names.is_stirred = true;
         }
     }
 
-    /// A connection that we have opened is established.
+    /// Something has happened to a connection to a name server.
     #[cold]
-    pub(crate) fn name_stream_opened(&mut self, connection: ConnectionId) {
+    pub(crate) fn name_stream_stirred(&mut self, connection: ConnectionId, stir: Stir) {
+        match stir {
+            Stir::Made => self.name_stream_opened(connection),
+            Stir::Bytes => self.name_bytes_wait(connection),
+            Stir::Over => self.name_stream_ended(connection),
+            Stir::Room | Stir::Turn => {}
+        }
+    }
+
+    fn name_stream_opened(&mut self, connection: ConnectionId) {
         let names = &mut self.common.names;
         if let (Some(stream), Some(resolver)) = (names.stream_of(connection), &mut names.resolver) {
             resolver.stream_opened(stream);
@@ -295,14 +299,13 @@ impl Engine {
     }
 
     /// The same, and they wait in the connection.
-    #[cold]
-    pub(crate) fn name_bytes_wait(&mut self, connection: ConnectionId) {
+    fn name_bytes_wait(&mut self, connection: ConnectionId) {
         loop {
-            let count = self.common.net.copy_waiting(connection, self.scratch.as_mut_slice());
+            let count = self.common.connections.copy_waiting(connection, self.scratch.as_mut_slice());
             if count == 0 {
                 return;
             }
-            self.common.net.consumed(connection, count);
+            self.common.connections.consumed(connection, count);
             let Common { names, turn: Turn { now, .. }, .. } = &mut self.common;
             if let (Some(stream), Some(resolver)) = (names.stream_of(connection), &mut names.resolver) {
                 resolver.stream_arrived(stream, self.scratch.get(..count).unwrap_or_default(), *now);
@@ -312,8 +315,7 @@ impl Engine {
     }
 
     /// A server says no more by this connection.
-    #[cold]
-    pub(crate) fn name_stream_ended(&mut self, connection: ConnectionId) {
+    fn name_stream_ended(&mut self, connection: ConnectionId) {
         let Common { names, turn: Turn { now, .. }, .. } = &mut self.common;
         if let Some(stream) = names.stream_of(connection) {
             names.stream_failed(stream, *now);

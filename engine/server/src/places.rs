@@ -20,8 +20,9 @@ pub(crate) struct Ourselves {
 impl Ourselves {
     pub(crate) fn of(common: &Common) -> Ourselves {
         let name = Name::parse(&common.hostname).unwrap_or_else(|_| Name::reverse(IpAddr::V4(Ipv4Addr::LOCALHOST)));
-        let own = common.net.ipv6_addresses().map(|own| own.address).filter(|own| !own.is_unicast_link_local());
-        let own = own.map(IpAddr::V6).chain(common.net.address().map(|own| IpAddr::V4(own.address)));
+        let own =
+            common.connections.net().ipv6_addresses().map(|own| own.address).filter(|own| !own.is_unicast_link_local());
+        let own = own.map(IpAddr::V6).chain(common.connections.net().address().map(|own| IpAddr::V4(own.address)));
         let callable = common.relay.private_networks.iter().map(Prefix::addresses).collect();
         Ourselves { name, addresses: own.collect(), callable }
     }

@@ -8,6 +8,7 @@ mod reading;
 
 use alloc::boxed::Box;
 
+use connections::{Caller, Channel};
 use machine::Micros;
 use pop3::{MessageNumber, PlainLogin, Settings, Tls};
 use sasl::{Credentials, Puzzle};
@@ -18,8 +19,7 @@ use crate::archive::Opened;
 use crate::common::{Common, Point};
 use crate::logins::Attempt;
 use crate::maildrop::Maildrop;
-use crate::secure::Channel;
-use crate::session::{Caller, WaitsFor};
+use crate::session::WaitsFor;
 
 pub(crate) use deletion::Orphan;
 
@@ -192,7 +192,7 @@ impl pop3::Actions for Hands<'_> {
             true => PlainLogin::Offered,
             false => PlainLogin::Refused,
         };
-        let tls = match &self.common.secure {
+        let tls = match self.common.connections.tls() {
             _ if is_hidden => Tls::Spoken,
             secure if !secure.serves(self.caller.service) => Tls::Absent,
             secure if !secure.may_begin() => Tls::Busy,
@@ -203,13 +203,13 @@ impl pop3::Actions for Hands<'_> {
 
     fn send_room(&self) -> usize {
         match self.state.maildrop {
-            Some(_) => self.common.send_room(self.caller),
-            None => self.common.send_room_within(self.caller, UNREAD_BYTES_MAX),
+            Some(_) => self.common.connections.send_room(self.caller),
+            None => self.common.connections.send_room_within(self.caller, UNREAD_BYTES_MAX),
         }
     }
 
     fn reply(&mut self, bytes: &[u8]) {
-        self.common.say(self.caller, bytes);
+        self.common.connections.say(self.common.turn.now, self.caller, bytes);
     }
 
     fn abandon_login(&mut self) {
@@ -262,10 +262,10 @@ impl pop3::Actions for Hands<'_> {
     }
 
     fn set_deadline(&mut self, after: Option<Micros>) {
-        self.common.set_deadline(self.caller.connection, after);
+        self.common.connections.set_deadline(self.common.turn.now, self.caller.connection, after);
     }
 
     fn close(&mut self) {
-        self.common.close(self.caller);
+        self.common.connections.close(self.common.turn.now, self.caller);
     }
 }

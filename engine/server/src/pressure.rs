@@ -10,6 +10,7 @@
 //! sent away, those that have the most lose their idle ones, at once and whatever they say:
 //! commands that lead to nothing keep no connection.
 
+use connections::{Connections, Handshakes};
 use machine::{Instant, Micros};
 use sometimes::sometimes;
 
@@ -54,7 +55,7 @@ impl Crowding {
     /// While connections run short: the share beyond which an address loses idle ones, half of the
     /// largest there is.
     fn share(&mut self, common: &Common) -> Option<u32> {
-        if !common.is_tight() {
+        if !common.connections.is_tight() {
             return None;
         }
         if self.looked_at.is_none_or(|at| common.turn.now >= at + LOOK_INTERVAL) {
@@ -106,7 +107,7 @@ impl Shedding {
 impl Engine {
     /// Looks at some sessions if anything runs short.
     pub(crate) fn relieve(&mut self) {
-        if self.common.is_low_on_memory {
+        if self.common.connections.is_low_on_memory() {
             return self.shed();
         }
         self.shedding = Shedding::new();
@@ -144,7 +145,7 @@ impl Engine {
             if session.http().map_or(0, |http| http.charge().bytes()) >= self.shedding.from {
                 sometimes!(SessionSentAway);
                 let frame = session.caller.connection.0;
-                self.tell(frame, |session, common| common.break_off(session.caller.connection));
+                self.tell(frame, |session, common| common.connections.reset(session.caller.connection));
                 ended += 1;
             }
             if ended == SHED_PER_TURN {
@@ -156,13 +157,13 @@ impl Engine {
 
     /// Whether anything runs short.
     pub(crate) fn is_short(&self) -> bool {
-        Shortage::is_any(&self.common) || self.common.is_tight()
+        Shortage::is_any(&self.common) || self.common.connections.is_tight()
     }
 
     /// When to look at sessions again, if nothing else brings a turn before.
     pub(crate) fn next_look(&self) -> Option<Instant> {
         match () {
-            () if self.common.is_low_on_memory => Some(self.common.turn.now + SHED_INTERVAL),
+            () if self.common.connections.is_low_on_memory() => Some(self.common.turn.now + SHED_INTERVAL),
             () => self.runs_short.then(|| self.common.turn.now + LOOK_INTERVAL),
         }
     }
@@ -192,13 +193,13 @@ impl Shortage {
 
     fn is_there(self, common: &Common) -> bool {
         match self {
-            Shortage::AllBuffers => common.net.pools().are_down_to_one_in(64),
-            Shortage::Buffers => common.net.pools().are_down_to_one_in(8),
+            Shortage::AllBuffers => common.connections.net().pools().are_down_to_one_in(64),
+            Shortage::Buffers => common.connections.net().pools().are_down_to_one_in(8),
             Shortage::BodyBuffers => common.store.is_short_of_buffers(),
             Shortage::Transactions => common.transactions.is_empty(),
-            Shortage::Handshakes => common.secure.is_busy(),
+            Shortage::Handshakes => common.connections.tls().is_busy(),
             Shortage::Memory => common.memory.is_short(),
-            Shortage::Connections => common.is_crowded(),
+            Shortage::Connections => common.connections.is_crowded(),
         }
     }
 
@@ -213,10 +214,12 @@ impl Shortage {
     /// Whether the session holds of what there is not enough of.
     fn is_felt_by(self, session: &Session, common: &Common) -> bool {
         match self {
-            Shortage::Buffers | Shortage::AllBuffers => common.net.borrows(session.caller.connection),
+            Shortage::Buffers | Shortage::AllBuffers => common.connections.net().borrows(session.caller.connection),
             Shortage::BodyBuffers => session.has_message(),
             Shortage::Transactions => session.has_transaction(),
-            Shortage::Handshakes => session.is_in_handshake() && common.secure.has_begun(session.caller.connection),
+            Shortage::Handshakes => {
+                session.is_in_handshake() && common.connections.tls().has_begun(session.caller.connection)
+            }
             Shortage::Memory => {
                 session.http().is_some_and(|http| common.memory.is_above_share(http.charge(), session.caller.address))
             }
@@ -237,7 +240,7 @@ impl Session {
         }
         let bytes_moved = match shortage {
             Shortage::Connections if self.is_idle(common) => 0,
-            _ => common.net.bytes_moved(self.caller.connection),
+            _ => common.connections.net().bytes_moved(self.caller.connection),
         };
         let now_ms = (common.turn.now.0 / 1000) as u32;
         match self.mark {
@@ -257,7 +260,7 @@ impl Session {
         match shortage {
             _ if self.is_in_handshake() => self.break_handshake_off(|outcomes| &mut outcomes.late, common),
             Shortage::Buffers | Shortage::AllBuffers | Shortage::Handshakes => {
-                common.break_off(self.caller.connection);
+                common.connections.reset(self.caller.connection);
             }
             Shortage::BodyBuffers if self.give_up_letter(common) => {}
             Shortage::BodyBuffers | Shortage::Transactions | Shortage::Memory | Shortage::Connections => {

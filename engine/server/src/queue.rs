@@ -71,8 +71,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
+use connections::{Owner, Stir};
 use machine::{Instant, Micros};
-use net::ConnectionId;
 use relay::destinations::{Destinations, Ended, Limits};
 use relay::tally::Tally;
 use store::{AccountId, OUTBOX, Outcome, Store, Uid};
@@ -103,9 +103,6 @@ const LOOKED_AT_MAX: usize = 1024;
 /// Destinations of which something is known, and connections to each.
 const DESTINATIONS: Limits = Limits { destinations: 4096, connections: 4 };
 
-/// How long a peer to whom we have said QUIT, or who has said all, may take to end the connection.
-const PARTING: Micros = Micros::from_secs(30);
-
 /// When the store is asked again at the latest that has refused something.
 const INSISTENCE: Micros = Micros::from_secs(1);
 
@@ -131,10 +128,6 @@ pub(crate) struct Queue {
     behind: BTreeMap<String, Turns>,
     /// What waited so at destinations that are left alone, and is to be looked at for that.
     released: Vec<Turns>,
-    /// Whose the connections are.
-    lines: Vec<(ConnectionId, FrameId)>,
-    /// Connections by which all was said, and when that was long enough.
-    parting: Vec<(ConnectionId, Instant)>,
     is_to_look: bool,
     /// The outboxes that were not looked through since the core serves, from these messages on.
     unlooked: Vec<Place>,
@@ -155,8 +148,6 @@ impl Queue {
             tally: Tally::default(),
             behind: BTreeMap::new(),
             released: Vec::new(),
-            lines: Vec::with_capacity(COURIERS_MAX),
-            parting: Vec::new(),
             is_to_look: false,
             unlooked: Vec::new(),
             is_serving: false,
@@ -173,17 +164,6 @@ impl Queue {
         self.couriers.len() + self.orders.under_way()
     }
 
-    /// Whether somebody's mail leaves by this connection.
-    #[inline]
-    pub(crate) fn has_line(&self, connection: ConnectionId) -> bool {
-        !self.lines.is_empty() && self.courier_on(connection).is_some()
-    }
-
-    /// Whose mail does.
-    pub(crate) fn courier_on(&self, connection: ConnectionId) -> Option<FrameId> {
-        self.lines.iter().find(|(own, _)| *own == connection).map(|(_, frame)| *frame)
-    }
-
     /// Whether there is something to do.
     #[inline]
     pub(crate) fn has_work(&self, store: &Store, now: Instant) -> bool {
@@ -197,15 +177,14 @@ impl Queue {
     #[inline]
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         // It is asked for in each turn, and in most there is none.
-        let is_any = !self.couriers.is_empty() || !self.parting.is_empty() || self.standings.do_some_wait();
+        let is_any = !self.couriers.is_empty() || self.standings.do_some_wait();
         if is_any { self.first_deadline() } else { None }
     }
 
     fn first_deadline(&self) -> Option<Instant> {
         let begins = self.next_waiting().map(|(at, _)| at);
-        let parts = self.parting.iter().map(|(_, until)| *until).min();
         let again = (!self.again.is_empty()).then_some(self.again_at);
-        [begins, parts, again, self.deadlines.next_deadline()].into_iter().flatten().min()
+        [begins, again, self.deadlines.next_deadline()].into_iter().flatten().min()
     }
 
     /// Whether the outboxes are to be looked through, or orders go on, which no event announces.
@@ -347,17 +326,6 @@ impl Queue {
         let free: Vec<String> = behind.keys().filter(|name| !destinations.is_called(name)).cloned().collect();
         free.iter().for_each(|destination| self.let_next_try(destination));
     }
-
-    /// All was said by a connection, and heard: its peer may take a while to end it.
-    pub(crate) fn part(&mut self, connection: ConnectionId, now: Instant) {
-        self.parting.push((connection, now + PARTING));
-    }
-
-    /// The next connection that took too long to part.
-    fn next_late(&mut self, now: Instant) -> Option<ConnectionId> {
-        let late = self.parting.iter().position(|(_, until)| *until <= now)?;
-        Some(self.parting.swap_remove(late).0)
-    }
 }
 
 /// Whether there is a courier for another letter of an account's, beside those whom it has: there are more that are free.
@@ -380,7 +348,9 @@ fn step(mut frame: FrameId, common: &mut Common, act: impl FnOnce(&mut Courier, 
         let Some(follower) = follower else { return };
         // What was asked for in the frame of the one before, and still comes, is for nobody.
         let Ok(new) = queue.couriers.insert(None) else { return };
-        queue.lines.iter_mut().filter(|(_, own)| *own == frame).for_each(|(_, own)| *own = new);
+        if let Some(line) = &follower.line {
+            common.connections.hand_over(line.connection(), Owner::Outbound(new));
+        }
         queue.deadlines.set(new, common.turn.now + keeping::PAUSE);
         (frame, courier) = (new, Box::new(follower));
         way = courier.go_on(&mut Hands { frame, common });
@@ -403,9 +373,6 @@ impl Engine {
         self.carry_out_orders();
         let common = &mut self.common;
         common.queue.take_in(&mut common.store.own.store, common.turn.now);
-        while let Some(connection) = common.queue.next_late(common.turn.now) {
-            common.net.abort(connection);
-        }
         while let Some(frame) = common.queue.deadlines.next_due(common.turn.now) {
             step(frame, common, |courier, hands| courier.stirred(hands, Courier::deadline_expired));
         }
@@ -431,9 +398,7 @@ impl Engine {
     pub(crate) fn stop_mail(&mut self) {
         let common = &mut self.common;
         common.queue.is_serving = false;
-        for (connection, _) in core::mem::take(&mut common.queue.parting) {
-            common.net.abort(connection);
-        }
+        common.connections.end_closing(Instant::NEVER);
         let all: Vec<FrameId> = common.queue.couriers.iter().map(|(frame, _)| frame).collect();
         all.into_iter().for_each(|frame| step(frame, common, Courier::stopping));
     }
@@ -453,44 +418,19 @@ impl Engine {
         step(frame, &mut self.common, |courier, hands| courier.name_known(number, known, hands));
     }
 
-    /// A connection that a courier has opened is established, or has room again for what is to be sent.
+    /// Something has happened to the connection of the courier of this frame.
     #[cold]
-    pub(crate) fn line_goes_on(&mut self, connection: ConnectionId) {
-        self.on_line(connection, |courier, hands| courier.unless_kept(hands, Courier::line_goes_on));
-    }
-
-    /// Bytes wait in such a connection.
-    #[cold]
-    pub(crate) fn line_bytes_wait(&mut self, connection: ConnectionId) {
-        self.on_line(connection, |courier, hands| courier.stirred(hands, Courier::bytes_wait));
-    }
-
-    /// It is the turn of this courier for a step in a handshake.
-    #[cold]
-    pub(crate) fn line_handshake_resumed(&mut self, frame: FrameId) {
-        step(frame, &mut self.common, Courier::handshake_resumed);
+    pub(crate) fn line_stirred(&mut self, frame: FrameId, stir: Stir) {
+        step(frame, &mut self.common, |courier, hands| match stir {
+            Stir::Made | Stir::Room => courier.unless_kept(hands, Courier::line_goes_on),
+            Stir::Bytes => courier.stirred(hands, Courier::bytes_wait),
+            Stir::Turn => courier.handshake_resumed(hands),
+            Stir::Over => courier.stirred(hands, Courier::line_ended),
+        });
     }
 
     /// The signature that this delivery attempt has asked for was computed.
     pub(crate) fn courier_seals(&mut self, frame: FrameId) {
         step(frame, &mut self.common, Courier::signature_made);
-    }
-
-    /// The peer says no more by such a connection.
-    #[cold]
-    pub(crate) fn line_ended(&mut self, connection: ConnectionId) {
-        self.on_line(connection, |courier, hands| courier.stirred(hands, Courier::line_ended));
-    }
-
-    /// A connection is over, on which QUIT was said.
-    #[cold]
-    pub(crate) fn parted(&mut self, connection: ConnectionId) {
-        self.common.queue.parting.retain(|(own, _)| *own != connection);
-    }
-
-    fn on_line(&mut self, connection: ConnectionId, act: impl FnOnce(&mut Courier, &mut Hands<'_>) -> Way) {
-        if let Some(frame) = self.common.queue.courier_on(connection) {
-            step(frame, &mut self.common, act);
-        }
     }
 }

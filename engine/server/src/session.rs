@@ -7,13 +7,12 @@
 //! Invariant: after anything that happened to a session, whatever it waits for now has been asked for. So nobody waits
 //! for what nobody will bring.
 
+mod records;
 mod telling;
 
-use core::net::IpAddr;
-
+use connections::{Caller, Channel, Protocol, ServiceEntry, Stir};
 use machine::Micros;
 use mail::ConnectionKind;
-use net::{ConnectionId, Service};
 use sometimes::{buggify, sometimes};
 use store::{AccountId, Outcome, Usage};
 
@@ -25,9 +24,6 @@ use crate::common::{Common, Point};
 use crate::handshakes::{Handshake, LOOK};
 use crate::names::{Known, QuestionNumber};
 use crate::pressure::Mark;
-use crate::secure::Channel;
-use crate::services::{Protocol, SERVICES, SMTP, ServiceEntry};
-use crate::wire::Stir;
 use crate::{certificates, http_service, pop3_service, smtp_service};
 
 /// The longest greeting, in bytes. What has no room for it waits.
@@ -58,21 +54,6 @@ pub(crate) struct Session {
 }
 
 const _: () = assert!(size_of::<Option<Session>>() <= 216, "an idle session costs little");
-
-/// Who is at the other end of a session's connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Caller {
-    pub(crate) connection: ConnectionId,
-    pub(crate) address: IpAddr,
-    pub(crate) service: Service,
-    pub(crate) channel: Channel,
-}
-
-impl Caller {
-    pub(crate) fn service_entry(&self) -> &'static ServiceEntry {
-        SERVICES.get(usize::from(self.service.0)).unwrap_or(&SMTP)
-    }
-}
 
 /// What is spoken on it.
 pub(crate) enum Talk {
@@ -161,7 +142,7 @@ impl Session {
         let mut session = Session { caller, talk, peer_half: PeerHalf::Open, guest, mark: None };
         session.greet(common);
         if session.is_to_be_greeted() || delay.is_some() {
-            common.set_deadline(caller.connection, delay.or(Some(GREETING_PATIENCE)));
+            common.connections.set_deadline(common.turn.now, caller.connection, delay.or(Some(GREETING_PATIENCE)));
         }
         session
     }
@@ -169,11 +150,11 @@ impl Session {
     /// A client has connected to a service that speaks TLS from the start. When there is no place
     /// for it, it hears so before a handshake is spent on it.
     fn begin_with_handshake(caller: Caller, guest: Guest, common: &mut Common) -> Session {
-        if guest == Guest::Refused || common.is_crowded() {
-            common.secure.outcomes.turned_away += 1;
-            common.break_off(caller.connection);
+        if guest == Guest::Refused || common.connections.is_crowded() {
+            common.connections.tls_mut().outcomes_mut().turned_away += 1;
+            common.connections.reset(caller.connection);
         } else {
-            common.set_deadline(caller.connection, Some(LOOK));
+            common.connections.set_deadline(common.turn.now, caller.connection, Some(LOOK));
         }
         Session {
             caller,
@@ -188,16 +169,16 @@ impl Session {
     fn greet(&mut self, common: &mut Common) {
         let Talk::ToBeGreeted(protocol) = self.talk else { return };
         let caller = self.caller;
-        if common.send_room(caller) < GREETING_BYTES_MAX {
+        if common.connections.send_room(caller) < GREETING_BYTES_MAX {
             sometimes!(GreetingPutOff);
             return;
         }
         self.talk = match protocol {
-            _ if common.is_crowded() || buggify!(HouseFull) => {
+            _ if common.connections.is_crowded() || buggify!(HouseFull) => {
                 sometimes!(CallerSentAway);
-                self.send_away(protocol.busy(), common)
+                self.send_away(busy(protocol), common)
             }
-            _ if self.guest == Guest::Refused => self.send_away(protocol.too_many(), common),
+            _ if self.guest == Guest::Refused => self.send_away(too_many(protocol), common),
             Protocol::Smtp | Protocol::Submission => Talk::Smtp(smtp_service::Conversation::begin(caller, common)),
             Protocol::Pop3 => Talk::Pop3(pop3_service::Conversation::begin(caller, common)),
             Protocol::Http => Talk::Http(http_service::Conversation::begin(caller, common)),
@@ -207,16 +188,16 @@ impl Session {
 
     /// Tells the client that there is no place for it.
     fn send_away(&self, reply: &[u8], common: &mut Common) -> Talk {
-        common.say(self.caller, reply);
-        common.close(self.caller);
-        common.set_deadline(self.caller.connection, Some(REFUSAL_LINGER));
+        common.connections.say(common.turn.now, self.caller, reply);
+        common.connections.close(common.turn.now, self.caller);
+        common.connections.set_deadline(common.turn.now, self.caller.connection, Some(REFUSAL_LINGER));
         Talk::Over
     }
 
     /// A stranger did not wait for his greeting, as programs do not that have much to send and listen to nobody (RFC 5321 section 3.1).
     fn has_spoken_first(&mut self, common: &mut Common) {
-        common.say(self.caller, smtp::SPOKE_FIRST);
-        common.close(self.caller);
+        common.connections.say(common.turn.now, self.caller, smtp::SPOKE_FIRST);
+        common.connections.close(common.turn.now, self.caller);
         self.talk = Talk::Over;
     }
 
@@ -275,7 +256,7 @@ impl Session {
     /// such as NOOP, do not make it busy.
     pub(crate) fn is_idle(&self, common: &Common) -> bool {
         match (self.waits_for(), &self.talk) {
-            (WaitsFor::Nothing, _) => common.net.unacknowledged(self.caller.connection) == 0,
+            (WaitsFor::Nothing, _) => common.connections.net().unacknowledged(self.caller.connection) == 0,
             (WaitsFor::Bytes, Talk::Http(talk)) => talk.is_between_requests(),
             (WaitsFor::Bytes, _) => !self.is_logged_in() && !self.has_transaction(),
             _ => false,
@@ -370,7 +351,7 @@ impl Session {
     /// The client has been silent, or deaf, for too long.
     pub(crate) fn deadline_expired(&mut self, common: &mut Common) {
         if self.waits_for() == WaitsFor::Nothing {
-            return common.break_off(self.caller.connection);
+            return common.connections.reset(self.caller.connection);
         }
         match &mut self.talk {
             Talk::Smtp(talk) => talk.deadline_expired(self.caller, common),
@@ -379,9 +360,9 @@ impl Session {
             Talk::Handshake(_) => self.look_at_handshake(common),
             Talk::Silence => {
                 self.talk = Talk::ToBeGreeted(Protocol::Smtp);
-                common.set_deadline(self.caller.connection, Some(GREETING_PATIENCE));
+                common.connections.set_deadline(common.turn.now, self.caller.connection, Some(GREETING_PATIENCE));
             }
-            Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
+            Talk::ToBeGreeted(_) => common.connections.reset(self.caller.connection),
             Talk::Over => {}
         }
     }
@@ -393,7 +374,7 @@ impl Session {
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Handshake(_) => self.break_handshake_off(|outcomes| &mut outcomes.turned_away, common),
-            Talk::Silence | Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
+            Talk::Silence | Talk::ToBeGreeted(_) => common.connections.reset(self.caller.connection),
             Talk::Over => {}
         }
     }
@@ -425,7 +406,7 @@ impl Session {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
-            Talk::Handshake(_) => common.break_off(self.caller.connection),
+            Talk::Handshake(_) => common.connections.reset(self.caller.connection),
             Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }
@@ -455,12 +436,12 @@ impl Session {
             return self.records_wait(common);
         }
         loop {
-            let waiting = common.net.copy_waiting(self.caller.connection, scratch);
+            let waiting = common.connections.copy_waiting(self.caller.connection, scratch);
             let taken = self.text_arrived(scratch.get(..waiting).unwrap_or_default(), common);
             if taken == 0 {
                 return;
             }
-            common.net.consumed(self.caller.connection, taken);
+            common.connections.consumed(self.caller.connection, taken);
         }
     }
 
@@ -473,9 +454,9 @@ impl Session {
     fn ask(&mut self, common: &mut Common) {
         match self.waits_for() {
             WaitsFor::Bytes if self.peer_half == PeerHalf::Closed => self.peer_closed(common),
-            WaitsFor::SendRoom => common.net.want_room(common.turn.now, self.caller.connection),
+            WaitsFor::SendRoom => common.connections.want_room(common.turn.now, self.caller.connection),
             WaitsFor::Handshake => self.handshake_begins(common),
-            WaitsFor::Turn => common.ready.resume(self.caller.connection.0),
+            WaitsFor::Turn => common.connections.resume(self.caller.connection.0),
             WaitsFor::Bytes | WaitsFor::Us | WaitsFor::Nothing => {}
         }
     }
@@ -491,9 +472,27 @@ impl Session {
             Talk::Http(talk) => talk.ended(self.caller, common),
             Talk::Smtp(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
-        common.deadlines.cancel(self.caller.connection.0);
+        common.connections.set_deadline(common.turn.now, self.caller.connection, None);
         if let Guest::Counted(kind) = self.guest {
             common.strangers.leaves(kind, self.caller.address);
         }
+    }
+}
+
+/// What a client is told for which there is no place.
+fn busy(protocol: Protocol) -> &'static [u8] {
+    match protocol {
+        Protocol::Smtp | Protocol::Submission => smtp::BUSY,
+        Protocol::Pop3 => pop3::BUSY,
+        Protocol::Http => http::BUSY,
+        Protocol::Http2 => http::two::BUSY,
+    }
+}
+
+/// What a client is told whose address has too many connections.
+fn too_many(protocol: Protocol) -> &'static [u8] {
+    match protocol {
+        Protocol::Smtp | Protocol::Submission => smtp::TOO_MANY_CONNECTIONS,
+        Protocol::Pop3 | Protocol::Http | Protocol::Http2 => busy(protocol),
     }
 }

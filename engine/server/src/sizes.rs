@@ -2,13 +2,11 @@
 
 use core::fmt;
 
+use connections::{Connections, TlsTable};
 use machine::BLOCK_BYTES;
-use net::Net;
 use net::tcp::PoolSizes;
-use tasks::{DelayQueue, Gates, ResumeQueue};
 
 use crate::filter::LETTER_OCTETS_MAX;
-use crate::secure::Secure;
 use crate::session::Session;
 use crate::signing;
 use crate::smtp_service::proof;
@@ -47,12 +45,7 @@ const BLOCKS_MAX: u64 = 131_072;
 const BUFFER_BYTES_MAX: u64 = 128 << 20;
 
 /// Bytes of memory for a connection that waits for its client, its session and all tables counted in.
-const IDLE_CONNECTION_BYTES: usize = Net::IDLE_CONNECTION_BYTES
-    + size_of::<Option<Session>>()
-    + DelayQueue::SLOT_BYTES
-    + ResumeQueue::SLOT_BYTES
-    + Gates::SLOT_BYTES
-    + Secure::SLOT_BYTES;
+const IDLE_CONNECTION_BYTES: usize = Connections::SLOT_BYTES + size_of::<Option<Session>>();
 
 const _: () = assert!(IDLE_CONNECTION_BYTES <= 640, "many connections are open and few are busy");
 
@@ -110,7 +103,7 @@ impl Sizes {
     /// own. The machine checks that they are there.
     pub fn promised_bytes(&self) -> u64 {
         let connections = self.kept_bytes_max() + self.connections * tls::CONNECTION_BYTES_MAX;
-        let handshakes = Secure::handshakes_max(self.connections) * tls::HANDSHAKE_BYTES_MAX;
+        let handshakes = TlsTable::handshakes_max(self.connections) * tls::HANDSHAKE_BYTES_MAX;
         // Bodies of requests, and those of replies, which may grow by doubling.
         let bodies = 3 * self.http_bodies_bytes();
         let judged = JUDGED_BYTES_POOLED + (self.transactions + SIGNED_BESIDE) * JUDGED_BYTES_LEAST;

@@ -22,6 +22,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use connections::{Caller, Channel};
 use machine::Micros;
 use mail::Deed;
 use message::{Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Revision, return_path};
@@ -40,8 +41,7 @@ use crate::common::{Common, Point};
 use crate::identifier::Identifier;
 use crate::logins::Attempt;
 use crate::names::{Known, QuestionNumber};
-use crate::secure::Channel;
-use crate::session::{Caller, WaitsFor};
+use crate::session::WaitsFor;
 
 use allowance::Permission;
 use ending::Ending;
@@ -401,7 +401,7 @@ impl sasl::Host for Hands<'_> {
 
 impl smtp::Actions for Hands<'_> {
     fn settings(&self) -> Settings {
-        let tls = match (self.caller.channel, &self.common.secure) {
+        let tls = match (self.caller.channel, self.common.connections.tls()) {
             (Channel::Tls, _) => Tls::Spoken,
             (_, secure) if !secure.serves(self.caller.service) => Tls::Absent,
             (_, secure) if !secure.may_begin() => Tls::Busy,
@@ -419,11 +419,11 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn send_room(&self) -> usize {
-        self.common.send_room_within(self.caller, UNREAD_BYTES_MAX)
+        self.common.connections.send_room_within(self.caller, UNREAD_BYTES_MAX)
     }
 
     fn reply(&mut self, bytes: &[u8]) {
-        self.common.say(self.caller, bytes);
+        self.common.connections.say(self.common.turn.now, self.caller, bytes);
     }
 
     fn hostname(&self) -> &str {
@@ -541,11 +541,11 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn set_deadline(&mut self, after: Option<Micros>) {
-        self.common.set_deadline(self.caller.connection, after);
+        self.common.connections.set_deadline(self.common.turn.now, self.caller.connection, after);
     }
 
     fn close(&mut self) {
-        self.common.close(self.caller);
+        self.common.connections.close(self.common.turn.now, self.caller);
     }
 }
 

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use budget::MemoryBudget;
+use connections::{Connections, TlsTable};
 use dns::Name;
 use http::Remembered;
 use machine::{Card, CoreId, Entropy, Machine, Turn};
@@ -14,14 +15,13 @@ use mail::{Greylist, Hasher, Strangers};
 use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use sasl::Nonces;
-use tasks::{DelayQueue, Gates, ResumeQueue};
 use webmail::WrittenRows;
 
 use crate::archive::Archive;
 use crate::certificates::Certificates;
 use crate::clerks::Clerks;
 use crate::clock::time_of_day;
-use crate::common::{Common, GATES};
+use crate::common::Common;
 use crate::configuration::{Configuration, Network};
 use crate::console::Console;
 use crate::cores::{Papers, Seed};
@@ -35,7 +35,6 @@ use crate::jobs::Jobs;
 use crate::logins::Logins;
 use crate::names::Names;
 use crate::queue::Queue;
-use crate::secure::Secure;
 use crate::sending::Parcels;
 use crate::signing::Signer;
 use crate::sizes::Sizes;
@@ -54,28 +53,27 @@ impl Engine {
             announce(cores, &sizes, &card, machine);
         }
         let wall = time_of_day(machine.wall_clock(), machine.program_date(), now);
+        let own = Cores { own: core, count: cores };
+        let net = Net::new(&network(&configuration, &sizes, own), &card, &secret, now);
+        let tls = TlsTable::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections);
+        let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
         let common = Common {
             turn: Turn { now, wall },
             date_now: DateTimeNow::new(wall),
-            net: Net::new(&network(&configuration, &sizes, Cores { own: core, count: cores }), &card, &secret, now),
-            secure: Secure::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections),
+            connections,
             store: Archive::new((core, cores), &sizes, random(machine), machine.disk()),
             clerks: Clerks::new(),
             holds: Holds::new(now),
             queue: Queue::new(now),
             relay: configuration.relay.clone(),
             rows: WrittenRows::new(),
-            deadlines: DelayQueue::with_capacity(sizes.connections, now),
-            ready: ResumeQueue::with_capacity(sizes.connections),
             hostname: configuration.hostname.as_str().to_string(),
             directory: Directory::new(&configuration),
             identifiers: Identifiers::new(u64::from_le_bytes(random(machine))),
             smtp_settings: smtp::Settings::default(),
             transactions: (0..sizes.transactions).map(|_| Box::new(Transaction::with_room())).collect(),
             trace: Box::new([0; TRACE_BYTES_MAX]),
-            gates: Gates::new(GATES, sizes.connections),
             uploads: VecDeque::new(),
-            is_low_on_memory: false,
             memory: MemoryBudget::new(sizes.memory_pool_bytes(), random(machine)),
             bodies: 0,
             replies: 0,
@@ -98,9 +96,6 @@ impl Engine {
             logs_requests: configuration.web.access_log,
             console: Console::new(),
             orphans: Vec::new(),
-            crowd: sizes.connections - sizes.connections / 16,
-            tight: sizes.connections - sizes.connections / 8,
-            broken: None,
             access: configuration.access.clone(),
         };
         let (users, expiry) = match core {

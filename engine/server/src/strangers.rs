@@ -2,11 +2,10 @@
 
 use core::net::IpAddr;
 
+use connections::{Caller, Protocol};
 use machine::Micros;
 
 use crate::common::Common;
-use crate::services::Protocol;
-use crate::session::Caller;
 
 impl Common {
     /// Whether a host with this address is no stranger: it is in a network of ours, or in one that is nobody's on the Internet.
@@ -14,11 +13,11 @@ impl Common {
         match address.to_canonical() {
             IpAddr::V4(address) => {
                 let is_nobodys = address.is_private() || address.is_loopback() || address.is_link_local();
-                is_nobodys || self.net.address().is_some_and(|own| own.is_on_link(address))
+                is_nobodys || self.connections.net().address().is_some_and(|own| own.is_on_link(address))
             }
             IpAddr::V6(address) => {
                 let is_nobodys = address.is_unique_local() || address.is_loopback() || address.is_unicast_link_local();
-                is_nobodys || self.net.ipv6_addresses().any(|own| own.is_on_link(address))
+                is_nobodys || self.connections.net().ipv6_addresses().any(|own| own.is_on_link(address))
             }
         }
     }

@@ -9,10 +9,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use connections::Channel;
 use http::{Field, Method, Question, Reply, Status};
 
 use super::{Obstacle, Replaced};
-use crate::secure::Channel;
 
 /// Where the certificates are asked for and replaced.
 pub const CERTIFICATE_PATH: &str = "/.barepost/certificate";

@@ -118,7 +118,7 @@ impl Engine {
     fn answer_when_shown(&mut self) {
         if let Expect::Shown { core, frame, left: 0 } = self.certificates.expect {
             self.certificates.expect = Expect::Upload;
-            let text = described(self.common.secure.certificates());
+            let text = described(self.common.connections.tls().certificates());
             self.answer_upload(core, frame, Ok(text));
         }
     }

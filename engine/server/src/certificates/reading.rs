@@ -65,7 +65,7 @@ impl super::Certificates {
 impl Engine {
     /// Whether the account is to be made in which certificates are kept. It is tried once.
     pub(crate) fn is_without_account_of_certificates(&mut self) -> bool {
-        self.common.secure.is_there()
+        self.common.connections.tls().is_there()
             && self.common.store.own.store.find(ACCOUNT).is_none()
             && !core::mem::replace(&mut self.certificates.is_account_made, true)
     }
@@ -82,7 +82,7 @@ impl Engine {
 
     pub(crate) fn begin_reading_certificates(&mut self) {
         let store = &self.common.store.own.store;
-        let Some(account) = store.find(ACCOUNT).filter(|_| self.common.secure.is_there()) else { return };
+        let Some(account) = store.find(ACCOUNT).filter(|_| self.common.connections.tls().is_there()) else { return };
         let letters = store.messages(account, INBOX);
         let letter = |letter: store::MessageInfo| Letter {
             uid: letter.uid,

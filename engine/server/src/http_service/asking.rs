@@ -8,6 +8,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
+use connections::Caller;
 use http::{Admission, Question, Reply, Status};
 use sasl::{Credentials, Proof};
 use store::AccountId;
@@ -18,7 +19,6 @@ use super::passwords::Making;
 use crate::certificates::{UPLOAD_BYTES_MAX, Wish, described, unknown};
 use crate::common::Common;
 use crate::logins::{Attempt, AttemptState, Decision};
-use crate::session::Caller;
 
 /// Bytes of bodies above which no further certificate is let in: those who read and write mail need the room more.
 const CERTIFICATES_BYTES_MAX: usize = 8 * UPLOAD_BYTES_MAX;
@@ -79,7 +79,7 @@ impl Errand {
         }
         let errand = match Wish::of(question, caller.channel) {
             Err(reply) => {
-                common.ready.resume(caller.connection.0);
+                common.connections.resume(caller.connection.0);
                 Errand::Turn(reply)
             }
             Ok((wish, name, password)) => {
@@ -94,7 +94,7 @@ impl Errand {
     /// There is no memory for what the client wants.
     #[cold]
     pub(super) fn busy(caller: Caller, common: &mut Common) -> Errand {
-        common.ready.resume(caller.connection.0);
+        common.connections.resume(caller.connection.0);
         Errand::Turn(Reply::text(Status::ServiceUnavailable, BUSY.into()))
     }
 
@@ -237,7 +237,7 @@ impl Conversation {
     fn granted(&mut self, wish: Wish, is_administrator: bool, caller: Caller, common: &mut Common) {
         let reply = match wish {
             _ if !is_administrator => Reply::refusal(Status::Forbidden),
-            Wish::Read => Reply::text(Status::Ok, described(common.secure.certificates())),
+            Wish::Read => Reply::text(Status::Ok, described(common.connections.tls().certificates())),
             Wish::Replace if common.bodies + UPLOAD_BYTES_MAX > CERTIFICATES_BYTES_MAX => {
                 Reply::text(Status::ServiceUnavailable, "too many at a time\n".into())
             }

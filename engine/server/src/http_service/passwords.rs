@@ -4,12 +4,12 @@
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 
+use connections::Caller;
 use sasl::Derivation;
 use webmail::{NewPassword, PasswordMark, Secrets, Visit};
 
 use crate::common::Common;
 use crate::jobs::{Applicant, HashTask, JobNumber, JobResult};
-use crate::session::Caller;
 
 /// A password of which is made what is kept.
 pub(super) struct Making {
@@ -71,7 +71,7 @@ impl Making {
                 }
             }
         }
-        common.ready.resume(frame);
+        common.connections.resume(frame);
         None
     }
 }

@@ -6,6 +6,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use connections::{Caller, Channel};
 use http::{Admission, Question};
 use sasl::{Credentials, Proof};
 use webmail::{Door, Most};
@@ -14,8 +15,6 @@ use super::asking::{Errand, Purpose};
 use super::{Conversation, host_over_tls};
 use crate::clerks::Told;
 use crate::common::Common;
-use crate::secure::Channel;
-use crate::session::Caller;
 
 impl Errand {
     /// Something of the webmail was asked. `None`: it waits for whom it was sent to.
@@ -62,7 +61,7 @@ impl Errand {
                 return Some(Errand::Login { attempt, purpose: Purpose::Password(account, new) });
             }
         };
-        common.ready.resume(frame);
+        common.connections.resume(frame);
         Some(errand)
     }
 }

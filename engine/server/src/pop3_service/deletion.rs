@@ -43,7 +43,7 @@ pub(super) fn begin(hands: &mut Hands<'_>) {
     hands.state.deletion = Some(Box::new(deletion));
     ask(hands);
     if hands.state.deletion.as_ref().is_some_and(|deletion| deletion.outstanding.is_done()) {
-        hands.common.ready.resume(hands.caller.connection.0);
+        hands.common.connections.resume(hands.caller.connection.0);
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn go_on(session: &mut pop3::Session, hands: &mut Hands<'_>) -> bool 
         return true;
     }
     if !deletion.ranges.is_empty() {
-        hands.common.set_deadline(hands.caller.connection, Some(RETRY));
+        hands.common.connections.set_deadline(hands.common.turn.now, hands.caller.connection, Some(RETRY));
         return true;
     }
     let result = deletion.result;

@@ -72,9 +72,9 @@ pub(super) fn begin(message: MessageNumber, hands: &mut Hands<'_>) {
         if let Some(reading) = &mut hands.state.reading {
             reading.refused = Some(refusal);
         }
-        hands.common.ready.resume(hands.caller.connection.0);
+        hands.common.connections.resume(hands.caller.connection.0);
     } else if hands.state.read == Read::WantsPlace {
-        hands.common.ready.resume(hands.caller.connection.0);
+        hands.common.connections.resume(hands.caller.connection.0);
     }
 }
 
@@ -151,7 +151,7 @@ fn request_or_fail(session: &mut pop3::Session, hands: &mut Hands<'_>) {
 
 /// Asks the store for the next part of the message that the session wants, or the connection for room.
 fn request_part(hands: &mut Hands<'_>) -> Result<(), Refusal> {
-    let room = hands.common.send_room(hands.caller);
+    let room = hands.common.connections.send_room(hands.caller);
     let continuation = hands.continuation(Point::MessageRead);
     let State { reading: Some(reading), maildrop: Some(maildrop), read: read @ Read::Idle, .. } = &mut *hands.state
     else {
@@ -165,7 +165,7 @@ fn request_part(hands: &mut Hands<'_>) -> Result<(), Refusal> {
         Ok(()) => *read = Read::UnderWay,
         Err(Refusal::Busy) => {
             *read = Read::WantsPlace;
-            hands.common.set_deadline(hands.caller.connection, Some(RETRY));
+            hands.common.connections.set_deadline(hands.common.turn.now, hands.caller.connection, Some(RETRY));
         }
         Err(refusal) => return Err(refusal),
     }

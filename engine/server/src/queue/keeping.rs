@@ -107,7 +107,7 @@ impl Courier {
     /// A connection that was kept is ended at once.
     pub(super) fn drop_kept(&mut self, hands: &mut Hands<'_>) {
         if let Some(line) = self.line.as_mut().filter(|line| line.is_kept) {
-            line.end(hands.common);
+            line.end(&mut hands.common.connections);
             self.kept_is_over(hands);
         }
     }
@@ -115,7 +115,6 @@ impl Courier {
     fn kept_is_over(&mut self, hands: &mut Hands<'_>) {
         self.line = None;
         hands.common.queue.deadlines.cancel(hands.frame);
-        hands.common.queue.lines.retain(|(_, frame)| *frame != hands.frame);
         self.leave_road(Ended::Reached, hands);
     }
 
@@ -126,7 +125,6 @@ impl Courier {
         line.client.quit();
         line.say(common);
         line.close(common);
-        common.queue.part(line.connection(), common.turn.now);
     }
 
     /// Who goes on with the connection of somebody who is done, if it was kept: the next one who waits for the same destination.

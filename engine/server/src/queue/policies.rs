@@ -18,8 +18,9 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
 use core::net::SocketAddr;
 
+use connections::{Identity, Owner, Stir, Wire};
 use dns::{Knowledge, Missing, Name, Question, RecordKind};
-use machine::{Instant, Micros, Turn};
+use machine::{Instant, Micros};
 use relay::route::{Route, Target, Us, route};
 use relay::sts::{Policy, PolicyId, announced};
 use relay::tally::{Rule, Shortfall};
@@ -27,8 +28,6 @@ use relay::{Fetch, Lost, Speaker};
 use store::Refusal;
 
 use crate::common::Common;
-use crate::secure::Identity;
-use crate::wire::{Stir, Wire};
 
 use super::courier::{Courier, Hands, Stage, Way};
 
@@ -162,7 +161,7 @@ impl Courier {
         };
         let common = &mut *hands.common;
         if let Some(Line { wire, fetch, .. }) = &mut inquiry.line {
-            wire.say(fetch, common);
+            wire.say(fetch, common.turn, &mut common.connections);
             match fetch.outcome() {
                 None => self.is_waiting = true,
                 Some(Ok(policy)) => {
@@ -184,8 +183,9 @@ impl Courier {
             return Ok(());
         };
         let called = Some(inquiry.server.as_str().to_string());
-        let Some(wire) = Wire::to(address, Identity::Vouched, called, common) else { return Ok(()) };
-        common.queue.lines.push((wire.connection, hands.frame));
+        let owner = Owner::Outbound(hands.frame);
+        let at = (common.turn, &mut common.connections);
+        let Some(wire) = Wire::to(address, Identity::Vouched, called, owner, at) else { return Ok(()) };
         common.queue.deadlines.set(hands.frame, inquiry.until);
         inquiry.line = Some(Line { wire, fetch: Fetch::from(&inquiry.server), is_open: false });
         self.is_waiting = true;
@@ -197,13 +197,13 @@ impl Courier {
         if let Some(Line { wire, fetch, is_open }) = self.inquiry.as_mut().and_then(|inquiry| inquiry.line.as_mut()) {
             let common = &mut *hands.common;
             match stir {
-                Stir::Room if !*is_open => {
+                Stir::Made | Stir::Room if !*is_open => {
                     *is_open = true;
-                    wire.begin_handshake(fetch, common);
+                    wire.begin_handshake(fetch, common.turn, &mut common.connections);
                 }
-                Stir::Room => {}
-                Stir::Bytes => wire.hear(fetch, common),
-                Stir::Turn => wire.step(fetch, common),
+                Stir::Made | Stir::Room => {}
+                Stir::Bytes => wire.hear(fetch, common.turn, &mut common.connections),
+                Stir::Turn => wire.step(fetch, common.turn, &mut common.connections),
                 // What has no end of its own over TLS may have been cut off.
                 Stir::Over => fetch.lost(Lost::Silence),
             }
@@ -215,22 +215,17 @@ impl Courier {
     /// The policy is known, or that there is none. The connection is ended in good order.
     fn end_inquiry(&mut self, hands: &mut Hands<'_>) {
         let line = self.inquiry.take().and_then(|inquiry| inquiry.line);
-        let Common { queue, turn: Turn { now, .. }, .. } = &mut *hands.common;
+        let Common { queue, connections, turn, .. } = &mut *hands.common;
         queue.deadlines.cancel(hands.frame);
-        if let Some(line) = &line {
-            queue.lines.retain(|(_, frame)| *frame != hands.frame);
-            queue.part(line.wire.connection, *now);
-        }
-        line.into_iter().for_each(|mut line| line.wire.close(hands.common));
+        line.into_iter().for_each(|mut line| line.wire.close(*turn, connections));
         self.stage(Stage::Sought);
     }
 
     /// Nothing came from this address, or nothing is wanted from it any more.
     pub(super) fn drop_address(&mut self, hands: &mut Hands<'_>) {
         if let Some(mut line) = self.inquiry.as_mut().and_then(|inquiry| inquiry.line.take()) {
-            line.wire.end(hands.common);
+            line.wire.end(&mut hands.common.connections);
             hands.common.queue.deadlines.cancel(hands.frame);
-            hands.common.queue.lines.retain(|(_, frame)| *frame != hands.frame);
         }
     }
 }

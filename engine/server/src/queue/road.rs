@@ -13,6 +13,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use connections::Stir;
 use dns::{Knowledge, Missing, Name, Question};
 use relay::destinations::Ended;
 use relay::route::Unroutable;
@@ -22,7 +23,6 @@ use store::Refusal;
 use crate::configuration::Way as Leaving;
 use crate::names::{Inquirer, Known, QuestionNumber};
 use crate::places::Ourselves;
-use crate::wire::Stir;
 
 use super::courier::{Come, Courier, Hands, Reporter, Stage, Taken, Way, bits};
 use super::demand::{Found, find};
@@ -117,11 +117,10 @@ impl Courier {
                 return Ok(());
             }
         };
-        let Some(line) = Line::to(host, common) else {
+        let Some(line) = Line::to(host, hands.frame, common) else {
             self.miss(nobody());
             return Ok(());
         };
-        common.queue.lines.push((line.connection(), hands.frame));
         common.queue.deadlines.set(hands.frame, common.turn.now + CALL_PATIENCE);
         self.line = Some(line);
         self.is_waiting = true;
@@ -274,7 +273,7 @@ impl Courier {
     /// The connection is ended at once.
     pub(super) fn hang_up(&mut self, hands: &mut Hands<'_>) {
         if let Some(line) = &mut self.line {
-            line.end(hands.common);
+            line.end(&mut hands.common.connections);
         }
         self.line_is_over(hands);
     }
@@ -284,7 +283,6 @@ impl Courier {
         self.want_no_part();
         self.is_waiting = false;
         hands.common.queue.deadlines.cancel(hands.frame);
-        hands.common.queue.lines.retain(|(_, frame)| *frame != hands.frame);
         self.stage(Stage::Called);
         self.count_tls(hands);
         let Some(line) = self.line.take() else { return };

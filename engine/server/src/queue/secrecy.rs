@@ -20,6 +20,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
+use connections::{Connections, Identity, Owner, Wire};
 use dns::Name;
 use machine::{Instant, Micros};
 use net::ConnectionId;
@@ -27,12 +28,11 @@ use relay::route::{Hop, Unroutable};
 use relay::sts::Policy;
 use relay::tally::{Rule, Shortfall};
 use relay::{Cause, Client, Letter, Login, Lost, Outcome, Reason, Settings, Speaker, Stage as Talk, Tls};
+use tasks::FrameId;
 use tls::Fault;
 
 use crate::common::Common;
 use crate::configuration::SmarthostLogin;
-use crate::secure::Identity;
-use crate::wire::Wire;
 
 use super::courier::Reporter;
 use super::demand::Demand;
@@ -131,9 +131,10 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Calls a host. `None`: there is no connection to be had.
-    pub(super) fn to(host: Host, common: &mut Common) -> Option<Line> {
-        let wire = Wire::to(host.address, host.identity.clone(), host.called(), common)?;
+    /// Calls a host, for the courier of `frame`. `None`: there is no connection to be had.
+    pub(super) fn to(host: Host, frame: FrameId, common: &mut Common) -> Option<Line> {
+        let at = (common.turn, &mut common.connections);
+        let wire = Wire::to(host.address, host.identity.clone(), host.called(), Owner::Outbound(frame), at)?;
         let login = host.login.clone().map(|SmarthostLogin { user, password }| Login {
             user,
             password,
@@ -166,7 +167,7 @@ impl Line {
     }
 
     pub(super) fn connection(&self) -> ConnectionId {
-        self.wire.connection
+        self.wire.connection()
     }
 
     /// The host has accepted the connection. This letter is for it.
@@ -195,24 +196,24 @@ impl Line {
 
     /// Says what there is to say, as far as there is room.
     pub(super) fn say(&mut self, common: &mut Common) {
-        self.wire.say(&mut self.client, common);
+        self.wire.say(&mut self.client, common.turn, &mut common.connections);
     }
 
     /// Hears what has arrived.
     pub(super) fn hear(&mut self, common: &mut Common) {
-        self.wire.hear(&mut self.client, common);
+        self.wire.hear(&mut self.client, common.turn, &mut common.connections);
     }
 
     /// TLS may begin.
     pub(super) fn begin_handshake(&mut self, common: &mut Common) {
         // Until it is done.
         self.secured = Some(Err(Shortfall::Failed));
-        self.wire.begin_handshake(&mut self.client, common);
+        self.wire.begin_handshake(&mut self.client, common.turn, &mut common.connections);
     }
 
     /// It is the turn of its handshake.
     pub(super) fn step(&mut self, common: &mut Common) {
-        self.wire.step(&mut self.client, common);
+        self.wire.step(&mut self.client, common.turn, &mut common.connections);
         if self.wire.is_sealed() {
             self.secured = Some(self.host.proven());
         } else if let Some(fault) = self.wire.fault() {
@@ -222,12 +223,12 @@ impl Line {
 
     /// Nothing more will be said by this connection; what was, is sent.
     pub(super) fn close(&mut self, common: &mut Common) {
-        self.wire.close(common);
+        self.wire.close(common.turn, &mut common.connections);
     }
 
     /// Ends the connection at once.
-    pub(super) fn end(&mut self, common: &mut Common) {
-        self.wire.end(common);
+    pub(super) fn end(&mut self, connections: &mut Connections) {
+        self.wire.end(connections);
     }
 
     /// What the host has said of the letter's recipients, and its name, if it has one.

@@ -13,13 +13,13 @@
 use alloc::string::{String, ToString};
 use core::net::SocketAddr;
 
+use connections::Identity;
 use dns::{Knowledge, Missing};
 use relay::route::{Hop, Route, Unroutable, Us};
 use relay::{Outcome, Stage as Talk, Tls};
 
 use crate::configuration::{Smarthost, SmarthostTls, Way};
 use crate::places::route_to;
-use crate::secure::Identity;
 
 use super::demand::Hosts;
 use super::secrecy::Host;

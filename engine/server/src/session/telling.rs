@@ -4,6 +4,7 @@
 
 use core::net::IpAddr;
 
+use connections::{Caller, Channel, SERVICES, Security};
 use net::{ConnectionId, Service};
 use store::{AccountId, Outcome, Usage};
 use tasks::FrameId;
@@ -15,11 +16,8 @@ use crate::clerks::{Answer, Told};
 use crate::common::{Common, Point};
 use crate::engine::Engine;
 use crate::names::{Known, QuestionNumber};
-use crate::secure::Channel;
-use crate::services::{SERVICES, Security};
-use crate::wire::Stir;
 
-use super::{Caller, PeerHalf, Session};
+use super::{PeerHalf, Session};
 
 impl Engine {
     pub(crate) fn session_begins(&mut self, connection: ConnectionId, number: Service, peer: IpAddr) {
@@ -47,23 +45,9 @@ impl Engine {
             Channel::Plain => session.text_arrived(bytes, common),
             Channel::Tls => session.records_arrived(bytes, common),
         };
-        common.net.keep(connection, bytes.get(taken..).unwrap_or_default());
+        common.connections.keep(connection, bytes.get(taken..).unwrap_or_default());
         session.ask(common);
         self.end_broken_session();
-    }
-
-    /// The same, by a connection that we have opened.
-    #[cold]
-    fn bytes_without_session(&mut self, connection: ConnectionId, bytes: &[u8]) {
-        if self.common.queue.has_line(connection) {
-            self.common.net.keep(connection, bytes);
-            self.line_bytes_wait(connection);
-        } else if self.common.asks_filter_by(connection) {
-            self.common.net.keep(connection, bytes);
-            self.filter_stirred(connection, Stir::Bytes);
-        } else {
-            self.name_bytes_arrived(connection, bytes);
-        }
     }
 
     /// There is more for the session of `frame`, or more room.
@@ -182,7 +166,7 @@ impl Engine {
 
     /// Ends the session whose connection was reset by us: no event will say so.
     fn end_broken_session(&mut self) {
-        if let Some(connection) = self.common.broken.take() {
+        if let Some(connection) = self.common.connections.take_reset() {
             self.session_ends(connection.0);
         }
     }

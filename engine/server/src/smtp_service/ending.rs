@@ -11,6 +11,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use connections::{Caller, Stir};
 use message::{Findings, return_path};
 use relay::filter::Verdict;
 use smtp::MessageRefusal;
@@ -19,9 +20,7 @@ use store::{Closing, Head, JUNK};
 use crate::common::{Common, Point};
 use crate::jobs::Waiter;
 use crate::names::{Known, QuestionNumber};
-use crate::session::Caller;
 use crate::signing::Signing;
-use crate::wire::Stir;
 
 use super::lists::Standing;
 use super::proof::{Judgement, Proof};
@@ -242,7 +241,7 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
             if !proof.is_known(caller, common)? {
                 return Ok(Step::Waits);
             }
-            common.set_deadline(caller.connection, None);
+            common.connections.set_deadline(common.turn.now, caller.connection, None);
             // Of what is refused anyway nobody else is asked.
             match proof.judgement() {
                 Judgement::Refuse => Err(MessageRefusal::Unproved),
@@ -257,7 +256,7 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
                     if !inquiry.is_known(caller, common) {
                         return Ok(Step::Waits);
                     }
-                    common.set_deadline(caller.connection, None);
+                    common.connections.set_deadline(common.turn.now, caller.connection, None);
                     inquiry.verdict()
                 }
             };

@@ -15,6 +15,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
+use connections::{Caller, Identity, Owner, Stir, Wire};
 use dns::{Knowledge, Missing};
 use machine::Instant;
 use relay::filter::{Question, Said, Verdict};
@@ -26,9 +27,6 @@ use crate::configuration::WhenAway;
 use crate::filter::LETTER_OCTETS_MAX;
 use crate::names::{Inquirer, Known, QuestionNumber};
 use crate::places::{Ourselves, route_to};
-use crate::secure::Identity;
-use crate::session::Caller;
-use crate::wire::{Stir, Wire};
 
 use super::{Conversation, ending};
 
@@ -157,7 +155,7 @@ impl Inquiry {
             };
             if !is_moving {
                 let left = self.until.since(common.turn.now);
-                common.set_deadline(caller.connection, Some(left));
+                common.connections.set_deadline(common.turn.now, caller.connection, Some(left));
                 return false;
             }
         }
@@ -213,8 +211,13 @@ impl Inquiry {
             self.is_away("does not answer", caller, common);
             return true;
         };
-        if let Some(wire) = Wire::to(address, Identity::Anybody, None, common) {
-            common.filter.iter_mut().for_each(|filter| filter.called(wire.connection, caller.connection.0));
+        if let Some(wire) = Wire::to(
+            address,
+            Identity::Anybody,
+            None,
+            Owner::Filter(caller.connection.0),
+            (common.turn, &mut common.connections),
+        ) {
             self.line = Some(Line { wire, is_open: false });
         }
         true
@@ -224,12 +227,12 @@ impl Inquiry {
     fn speak(&mut self, caller: Caller, common: &mut Common) -> bool {
         let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else { return false };
         if line.is_open {
-            line.wire.say(&mut **question, common);
+            line.wire.say(&mut **question, common.turn, &mut common.connections);
         }
         match question.verdict() {
             None => {
                 if line.is_open && !question.output().is_empty() {
-                    common.net.want_room(common.turn.now, line.wire.connection);
+                    common.connections.want_room(common.turn.now, line.wire.connection());
                 }
                 return false;
             }
@@ -251,8 +254,8 @@ impl Inquiry {
     pub(super) fn stirred(&mut self, stir: Stir, common: &mut Common) {
         let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else { return };
         match stir {
-            Stir::Room => line.is_open = true,
-            Stir::Bytes => line.wire.hear(&mut **question, common),
+            Stir::Made | Stir::Room => line.is_open = true,
+            Stir::Bytes => line.wire.hear(&mut **question, common.turn, &mut common.connections),
             Stir::Over => question.lost(Lost::Closed),
             Stir::Turn => {}
         }
@@ -293,8 +296,8 @@ impl Inquiry {
         self.asked = None;
         self.question = None;
         self.drop_letter(common);
-        let Common { filter, ready, .. } = common;
-        filter.iter_mut().for_each(|filter| filter.is_done_with(caller.connection.0, ready));
+        let Common { filter, connections, .. } = common;
+        filter.iter_mut().for_each(|filter| filter.is_done_with(caller.connection.0, connections));
     }
 
     fn drop_letter(&mut self, common: &mut Common) {
@@ -306,14 +309,11 @@ impl Inquiry {
     /// Ends the connection: in good order where all was said and heard.
     fn hang_up(&mut self, common: &mut Common) {
         let Some(mut line) = self.line.take() else { return };
-        let connection = line.wire.connection;
-        common.filter.iter_mut().for_each(|filter| filter.hung_up(connection));
         let is_answered = self.question.as_ref().is_some_and(|question| matches!(question.verdict(), Some(Some(_))));
         if is_answered {
-            line.wire.close(common);
-            common.queue.part(connection, common.turn.now);
+            line.wire.close(common.turn, &mut common.connections);
         } else {
-            line.wire.end(common);
+            line.wire.end(&mut common.connections);
         }
     }
 }

@@ -20,6 +20,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
+use connections::Caller;
 use dns::{Answer, Name, Question, Record, RecordKind, Unanswered};
 use machine::{Instant, Micros};
 use smtp::ForwardPath;
@@ -27,7 +28,6 @@ use smtp::ForwardPath;
 use crate::common::Common;
 use crate::configuration::{Abuse, HostName};
 use crate::names::{Known, QuestionNumber};
-use crate::session::Caller;
 
 use super::{Client, Hands};
 
@@ -129,7 +129,7 @@ pub(super) fn is_known(path: &ForwardPath<'_>, hands: &mut Hands<'_>) -> bool {
         return true;
     }
     let left = standing.until.since(common.turn.now);
-    common.set_deadline(caller.connection, Some(left));
+    common.connections.set_deadline(common.turn.now, caller.connection, Some(left));
     false
 }
 

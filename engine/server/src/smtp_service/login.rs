@@ -2,14 +2,13 @@
 
 use alloc::boxed::Box;
 
+use connections::{Channel, Protocol};
 use sasl::Credentials;
 use smtp::{Domain, ForwardPath, LoginRefusal, Mailbox, RecipientRefusal, ReversePath, SenderRefusal};
 use store::AccountId;
 
 use crate::logins::{AttemptState, Decision};
 use crate::queue;
-use crate::secure::Channel;
-use crate::services::Protocol;
 
 use super::{Client, Hands};
 

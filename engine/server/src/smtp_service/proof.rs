@@ -25,6 +25,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use budget::Charge;
+use connections::{Caller, Gate};
 use dkim::{ChainVerdict, Outcome, SIGNATURES_MAX};
 use dmarc::{Handling, Letter};
 use dns::{Knowledge, Missing, Name, Question, Unanswered};
@@ -33,9 +34,8 @@ use message::{Findings, SenderDomain};
 use smtp::MessageRefusal;
 
 use crate::author::Author;
-use crate::common::{Common, SIGNATURES};
+use crate::common::Common;
 use crate::names::{Known, QuestionNumber};
-use crate::session::Caller;
 
 /// How long names may take once the message is there.
 const PATIENCE: Micros = Micros::from_secs(20);
@@ -170,22 +170,22 @@ impl Proof {
         self.count(caller, common)?;
         if !self.asked.is_empty() {
             let left = self.until.map_or(PATIENCE, |until| until.since(common.turn.now));
-            common.set_deadline(caller.connection, Some(left));
+            common.connections.set_deadline(common.turn.now, caller.connection, Some(left));
             return Ok(false);
         }
         if self.is_verified() {
             return Ok(true);
         }
-        common.set_deadline(caller.connection, None);
+        common.connections.set_deadline(common.turn.now, caller.connection, None);
         if !core::mem::replace(&mut self.is_at_gate, true) {
-            common.enter(SIGNATURES, caller.connection.0);
+            common.connections.enter(Gate::Verification, caller.connection.0);
         }
         Ok(false)
     }
 
     /// One signature is computed, if its turn has come.
     pub(super) fn verify(&mut self, caller: Caller, common: &mut Common) {
-        if !common.has_entered(SIGNATURES, caller.connection.0) {
+        if !common.connections.has_entered(Gate::Verification, caller.connection.0) {
             return;
         }
         self.leave_gate(caller, common);
@@ -232,7 +232,7 @@ impl Proof {
 
     fn leave_gate(&mut self, caller: Caller, common: &mut Common) {
         if core::mem::take(&mut self.is_at_gate) {
-            common.leave(SIGNATURES, caller.connection.0);
+            common.connections.leave(Gate::Verification, caller.connection.0);
         }
     }
 

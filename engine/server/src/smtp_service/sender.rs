@@ -14,6 +14,7 @@
 use alloc::boxed::Box;
 
 use budget::Charge;
+use connections::Caller;
 use dns::{Knowledge, Missing, Question, Unanswered};
 use machine::{Instant, Micros};
 use message::SenderDomain;
@@ -21,7 +22,6 @@ use spf::Verdict;
 
 use crate::common::Common;
 use crate::names::{Known, QuestionNumber};
-use crate::session::Caller;
 
 use super::proof::{LEAST_BYTES, Sender};
 use super::{Hands, Transaction};
@@ -82,7 +82,7 @@ pub(super) fn is_known(greeting_name: &str, hands: &mut Hands<'_>) -> bool {
             let number = common.names.ask_about(*caller, question.clone());
             check.asked = Some((number, question));
             let left = check.until.since(common.turn.now);
-            common.set_deadline(caller.connection, Some(left));
+            common.connections.set_deadline(common.turn.now, caller.connection, Some(left));
             return false;
         }
     };

@@ -8,22 +8,27 @@
 use alloc::string::String;
 use core::net::SocketAddr;
 
-use machine::{BLOCK_BYTES, Instant, Micros, Turn};
+use machine::{Instant, Micros, Turn};
 use net::ConnectionId;
 use relay::{Lost, Speaker};
 use tls::{Event, Fault};
 
-use crate::common::{Common, HANDSHAKES};
-use crate::secure::{Identity, Opening};
+use crate::caller::Channel;
+use crate::connections::{Connections, Gate, Opening};
+use crate::owner::Owner;
+use crate::tls_table::Identity;
 
 /// How long a whole handshake may take.
 const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(120);
 
 /// What has happened to a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Stir {
-    /// It is made, or has room again.
+pub enum Stir {
+    /// It is made.
+    Made,
+    /// It has room again.
     Room,
+    /// Bytes wait in it.
     Bytes,
     /// It is the turn of its handshake.
     Turn,
@@ -32,8 +37,8 @@ pub(crate) enum Stir {
 }
 
 /// A connection.
-pub(crate) struct Wire {
-    pub(crate) connection: ConnectionId,
+pub struct Wire {
+    connection: ConnectionId,
     secrecy: Secrecy,
     /// Who the host has to prove to be when TLS is spoken, and as whom it is called.
     identity: Identity,
@@ -65,79 +70,100 @@ enum Awaited {
 }
 
 impl Wire {
-    /// Calls a host. `None`: there is no connection to be had.
-    pub(crate) fn to(
+    /// Calls a host, for `owner`. `called`: its name, or its address where that has to be proved.
+    /// `None`: there is no connection to be had.
+    pub fn to(
         address: SocketAddr,
         identity: Identity,
         called: Option<String>,
-        common: &mut Common,
+        owner: Owner,
+        (turn, connections): (Turn, &mut Connections),
     ) -> Option<Wire> {
-        let connection = common.net.connect(common.turn.now, address).ok()?;
+        let connection = connections.connect(turn.now, address, owner).ok()?;
         Some(Wire { connection, secrecy: Secrecy::Clear, identity, called, fault: None })
     }
 
+    /// The connection.
+    pub fn connection(&self) -> ConnectionId {
+        self.connection
+    }
+
     /// Until when a handshake may last, if there is one.
-    pub(crate) fn handshake_until(&self) -> Option<Instant> {
+    pub fn handshake_until(&self) -> Option<Instant> {
         if let Secrecy::Handshake(_, until) = self.secrecy { Some(until) } else { None }
     }
 
     /// Whether TLS is spoken.
-    pub(crate) fn is_sealed(&self) -> bool {
+    pub fn is_sealed(&self) -> bool {
         self.secrecy == Secrecy::Sealed
     }
 
     /// What was wrong with what the host has shown, if that was why it was refused.
-    pub(crate) fn fault(&self) -> Option<Fault> {
+    pub fn fault(&self) -> Option<Fault> {
         self.fault
     }
 
     /// Says what there is to say, as far as there is room.
-    pub(crate) fn say(&mut self, speaker: &mut impl Speaker, common: &mut Common) {
+    pub fn say(&mut self, speaker: &mut impl Speaker, turn: Turn, connections: &mut Connections) {
         if let Secrecy::Handshake(Awaited::Room, _) = self.secrecy {
-            self.hear(speaker, common);
+            self.hear(speaker, turn, connections);
         }
-        let Common { net, secure, turn: Turn { now, .. }, .. } = common;
         let output = speaker.output();
         if output.is_empty() {
             return;
         }
         let sent = match self.secrecy {
-            Secrecy::Clear => net.send(*now, self.connection, output),
-            Secrecy::Sealed => secure.send(*now, self.connection, output.into(), net),
+            Secrecy::Clear => connections.send_by(turn.now, self.connection, Channel::Plain, output),
+            Secrecy::Sealed => connections.send_by(turn.now, self.connection, Channel::Tls, output),
             Secrecy::Handshake(..) => 0,
         };
         speaker.sent(sent);
     }
 
     /// Hears what has arrived.
-    pub(crate) fn hear(&mut self, speaker: &mut impl Speaker, common: &mut Common) {
-        let connection = self.connection;
-        common.work_on_waiting(connection, |bytes, common| match self.secrecy {
-            Secrecy::Clear => {
-                speaker.arrived(bytes);
-                bytes.len()
+    pub fn hear(&mut self, speaker: &mut impl Speaker, turn: Turn, connections: &mut Connections) {
+        loop {
+            let mut waiting = connections.take_waiting(self.connection);
+            let done = match self.secrecy {
+                Secrecy::Clear => {
+                    let bytes = waiting.bytes();
+                    speaker.arrived(bytes);
+                    bytes.len()
+                }
+                Secrecy::Handshake(Awaited::Turn, _) => 0,
+                Secrecy::Handshake(..) | Secrecy::Sealed => {
+                    self.records_arrived(waiting.bytes(), speaker, turn, connections)
+                }
+            };
+            if !connections.put_back(waiting, done) {
+                break;
             }
-            Secrecy::Handshake(Awaited::Turn, _) => 0,
-            Secrecy::Handshake(..) | Secrecy::Sealed => self.records_arrived(bytes, speaker, common),
-        });
-        self.look_whether_broken(speaker, common);
+        }
+        self.look_whether_reset(speaker, connections);
     }
 
     /// Looks at records, and answers how many bytes of them are done with.
-    fn records_arrived(&mut self, bytes: &mut [u8], speaker: &mut impl Speaker, common: &mut Common) -> usize {
+    fn records_arrived(
+        &mut self,
+        bytes: &mut [u8],
+        speaker: &mut impl Speaker,
+        turn: Turn,
+        connections: &mut Connections,
+    ) -> usize {
         let mut done = 0;
         loop {
-            let (count, event) = common.open(self.connection, bytes.get_mut(done..).unwrap_or_default(), Opening::Next);
+            let rest = bytes.get_mut(done..).unwrap_or_default();
+            let (count, event) = connections.open(turn, self.connection, rest, Opening::Next);
             done += count;
             match event {
                 Event::Plaintext(length) => {
                     speaker.arrived(bytes.get(done..done + length).unwrap_or_default());
-                    done += common.secure.of_mut(self.connection).map_or(length, |tls| tls.taken(length));
+                    done += connections.tls_mut().of_mut(self.connection).map_or(length, |tls| tls.taken(length));
                 }
-                Event::Nothing if common.broken.is_none() => {}
+                Event::Nothing if !connections.is_reset() => {}
                 Event::Nothing | Event::Bytes | Event::Established(_) => return done,
                 Event::Work => {
-                    self.step_is_due(common);
+                    self.step_is_due(turn, connections);
                     return done;
                 }
                 Event::PeerClosed => {
@@ -153,35 +179,35 @@ impl Wire {
     }
 
     /// TLS may begin: the host has said so, or it is what is spoken at its port. The first word is ours.
-    pub(crate) fn begin_handshake(&mut self, speaker: &mut impl Speaker, common: &mut Common) {
-        if !common.secure.call(self.connection, self.called.as_deref(), &self.identity) {
+    pub fn begin_handshake(&mut self, speaker: &mut impl Speaker, turn: Turn, connections: &mut Connections) {
+        if !connections.tls_mut().call(self.connection, self.called.as_deref(), &self.identity) {
             return speaker.lost(Lost::Tls);
         }
-        self.secrecy = Secrecy::Handshake(Awaited::Bytes, common.turn.now + HANDSHAKE_PATIENCE);
-        self.hear(speaker, common);
+        self.secrecy = Secrecy::Handshake(Awaited::Bytes, turn.now + HANDSHAKE_PATIENCE);
+        self.hear(speaker, turn, connections);
     }
 
     /// The handshake can go a step, when its turn has come.
-    fn step_is_due(&mut self, common: &mut Common) {
+    fn step_is_due(&mut self, turn: Turn, connections: &mut Connections) {
         let Secrecy::Handshake(awaited, _) = &mut self.secrecy else { return };
-        if common.net.send_room(self.connection) < BLOCK_BYTES {
+        if !connections.has_room_for_handshake(self.connection) {
             *awaited = Awaited::Room;
-            return common.net.want_room(common.turn.now, self.connection);
+            return connections.want_room(turn.now, self.connection);
         }
         *awaited = Awaited::Turn;
-        common.enter(HANDSHAKES, self.connection.0);
+        connections.enter(Gate::Handshake, self.connection.0);
     }
 
     /// Its turn has come.
-    pub(crate) fn step(&mut self, speaker: &mut impl Speaker, common: &mut Common) {
+    pub fn step(&mut self, speaker: &mut impl Speaker, turn: Turn, connections: &mut Connections) {
         let Secrecy::Handshake(awaited, _) = &mut self.secrecy else { return };
         *awaited = Awaited::Bytes;
-        let event = common.step_in_handshake(self.connection);
-        common.leave(HANDSHAKES, self.connection.0);
+        let event = connections.step_in_handshake(turn, self.connection);
+        connections.leave(Gate::Handshake, self.connection.0);
         match event {
             Some(Event::Established(_)) => {
                 self.secrecy = Secrecy::Sealed;
-                common.secure.call_ended();
+                connections.tls_mut().call_ended();
                 speaker.secured();
             }
             Some(Event::Failed(failure)) => {
@@ -190,8 +216,8 @@ impl Wire {
             }
             _ => {}
         }
-        self.look_whether_broken(speaker, common);
-        self.hear(speaker, common);
+        self.look_whether_reset(speaker, connections);
+        self.hear(speaker, turn, connections);
     }
 
     fn lost_in_handshake(&self) -> Lost {
@@ -203,33 +229,32 @@ impl Wire {
     }
 
     /// There was no room for what TLS had to say: the connection is gone.
-    fn look_whether_broken(&self, speaker: &mut impl Speaker, common: &mut Common) {
-        if common.broken.take_if(|broken| *broken == self.connection).is_some() {
+    fn look_whether_reset(&self, speaker: &mut impl Speaker, connections: &mut Connections) {
+        if connections.take_reset_of(self.connection) {
             speaker.lost(Lost::Tls);
         }
     }
 
     /// Nothing more will be said by this connection; what was, is sent.
-    pub(crate) fn close(&mut self, common: &mut Common) {
-        common.secure.close(common.turn.now, self.connection, &mut common.net);
-        common.net.close(self.connection);
-        self.forget_secrets(common);
+    pub fn close(&mut self, turn: Turn, connections: &mut Connections) {
+        connections.part(turn.now, self.connection);
+        self.forget_secrets(connections);
     }
 
     /// Ends the connection at once.
-    pub(crate) fn end(&mut self, common: &mut Common) {
-        common.net.abort(self.connection);
-        self.forget_secrets(common);
+    pub fn end(&mut self, connections: &mut Connections) {
+        connections.hang_up(self.connection);
+        self.forget_secrets(connections);
     }
 
-    fn forget_secrets(&mut self, common: &mut Common) {
+    fn forget_secrets(&mut self, connections: &mut Connections) {
         if let Secrecy::Handshake(awaited, _) = self.secrecy {
-            common.secure.call_ended();
+            connections.tls_mut().call_ended();
             if awaited == Awaited::Turn {
-                common.leave(HANDSHAKES, self.connection.0);
+                connections.leave(Gate::Handshake, self.connection.0);
             }
         }
         self.secrecy = Secrecy::Clear;
-        common.secure.end(self.connection);
+        connections.tls_mut().end(self.connection);
     }
 }

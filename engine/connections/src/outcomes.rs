@@ -25,12 +25,14 @@ pub struct Handshakes {
 }
 
 impl Handshakes {
-    pub(crate) fn was_established(&mut self, agreed: &Agreed) {
+    /// One was done.
+    pub fn was_established(&mut self, agreed: &Agreed) {
         self.established += 1;
         self.resumed += u64::from(agreed.is_resumed);
     }
 
-    pub(crate) fn has_failed(&mut self, failure: &Failure) {
+    /// One has failed.
+    pub fn has_failed(&mut self, failure: &Failure) {
         let count = match failure.reason() {
             Reason::NoCommonGround => &mut self.no_common_ground,
             Reason::Broken => &mut self.broken,

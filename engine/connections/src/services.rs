@@ -16,26 +16,8 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// What a caller is told for whom there is no session.
-    pub(crate) fn busy(self) -> &'static [u8] {
-        match self {
-            Protocol::Smtp | Protocol::Submission => smtp::BUSY,
-            Protocol::Pop3 => pop3::BUSY,
-            Protocol::Http => http::BUSY,
-            Protocol::Http2 => http::two::BUSY,
-        }
-    }
-
-    /// What a caller is told whose address has too many connections.
-    pub(crate) fn too_many(self) -> &'static [u8] {
-        match self {
-            Protocol::Smtp | Protocol::Submission => smtp::TOO_MANY_CONNECTIONS,
-            Protocol::Pop3 | Protocol::Http | Protocol::Http2 => self.busy(),
-        }
-    }
-
     /// The protocol that is spoken where this one is the service's, when the client has chosen among those that TLS offered.
-    pub(crate) fn chosen(self, choice: Option<&[u8]>) -> Protocol {
+    pub fn chosen(self, choice: Option<&[u8]>) -> Protocol {
         match (self, choice) {
             (Protocol::Http, Some(HTTP2)) => Protocol::Http2,
             _ => self,
@@ -67,7 +49,7 @@ pub struct ServiceEntry {
     /// How it hides what is said.
     pub security: Security,
     /// What the protocol is called within TLS (RFC 7301).
-    pub(crate) alpn: &'static [&'static [u8]],
+    pub alpn: &'static [&'static [u8]],
     /// The service's name, for people.
     pub name: &'static str,
 }

@@ -1,0 +1,91 @@
+//! TLS records on their way to a session.
+//!
+//! Invariant: what was opened and not taken lies at the stream's front as it was opened.
+
+use connections::{Channel, Opening};
+use sometimes::sometimes;
+use tls::{Event, Failure};
+
+use crate::common::Common;
+
+use super::{Session, WaitsFor};
+
+impl Session {
+    /// Whether nothing that has arrived since the last look makes another one worth it: a record is not whole yet.
+    pub(crate) fn is_within_record(&self, common: &Common) -> bool {
+        let connection = self.caller.connection;
+        self.caller.channel == Channel::Tls
+            && self.waits_for() == WaitsFor::Bytes
+            && common
+                .connections
+                .tls()
+                .of(connection)
+                .is_some_and(|tls| common.connections.net().waiting_bytes(connection) < tls.wanted())
+    }
+
+    /// Lets the session go on, with the records that wait in the connection if there are any.
+    pub(crate) fn records_wait(&mut self, common: &mut Common) {
+        let connection = self.caller.connection;
+        if common.connections.tls().held(connection) == 0 {
+            self.text_arrived(&[], common);
+        }
+        if common.connections.net().waiting_bytes(connection) == 0 {
+            return;
+        }
+        loop {
+            let mut waiting = common.connections.take_waiting(connection);
+            let done = self.records_arrived(waiting.bytes(), common);
+            if !common.connections.put_back(waiting, done) {
+                return;
+            }
+        }
+    }
+
+    /// Records have arrived, or parts of them. Answers how many bytes are done with.
+    pub(crate) fn records_arrived(&mut self, bytes: &mut [u8], common: &mut Common) -> usize {
+        if !self.may_hear_records(common) {
+            return 0;
+        }
+        let connection = self.caller.connection;
+        let (mut done, mut opening) = (0, Opening::Next);
+        loop {
+            // Who is done with is not listened to any more, and nothing is kept of what he says.
+            if self.waits_for() == WaitsFor::Nothing {
+                return bytes.len();
+            }
+            let (count, event) =
+                common.connections.open(common.turn, connection, bytes.get_mut(done..).unwrap_or_default(), opening);
+            done += count;
+            if common.connections.is_reset() {
+                return bytes.len();
+            }
+            match event {
+                Event::Plaintext(length) => {
+                    let text = bytes.get(done..done + length).unwrap_or_default();
+                    let taken = self.text_arrived(text, common);
+                    if common.connections.is_reset() {
+                        return bytes.len();
+                    }
+                    done += common.connections.tls_mut().of_mut(connection).map_or(taken, |tls| tls.taken(taken));
+                    if taken < length && self.waits_for() != WaitsFor::Bytes {
+                        return done;
+                    }
+                    opening = if taken < length { Opening::More } else { Opening::Next };
+                }
+                Event::Nothing => {}
+                Event::Bytes | Event::Established(_) => return done,
+                Event::Work => {
+                    self.handshake_is_due(common);
+                    return done;
+                }
+                Event::PeerClosed | Event::Failed(_) => {
+                    if let Event::Failed(Failure::Refused(_)) = event {
+                        sometimes!(RecordRefused);
+                    }
+                    self.hears_no_more(common);
+                    return done;
+                }
+            }
+        }
+    }
+}
