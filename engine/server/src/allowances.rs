@@ -24,9 +24,9 @@ use webmail::Excess;
 
 use crate::archive::Archive;
 use crate::common::Point;
-use crate::configuration::PerDay;
 use crate::console::Console;
 use crate::directory::Directory;
+use configuration::PerDay;
 
 /// The key of the note.
 const KEY: &[u8] = b"sent";

@@ -35,10 +35,10 @@ use store::Uid;
 use tasks::FrameId;
 use tls::{Certificate, Day};
 
-use crate::configuration::CERTIFICATES_MAX;
 use crate::cores::Message;
 use crate::engine::Engine;
 use crate::expiry::Expiry;
+use configuration::CERTIFICATES_MAX;
 
 use keeping::Keeping;
 use reading::Reading;

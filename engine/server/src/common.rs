@@ -20,7 +20,6 @@ use webmail::WrittenRows;
 use crate::archive::Archive;
 use crate::certificates::Upload;
 use crate::clerks::Clerks;
-use crate::configuration::{Access, Relay};
 use crate::console::Console;
 use crate::directory::Directory;
 use crate::filter::Filter;
@@ -34,6 +33,7 @@ use crate::queue::Queue;
 use crate::signing::Signer;
 use crate::smtp_service::lists::Lists;
 use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
+use configuration::{Access, Relay};
 
 /// The points at which a frame may wait for the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

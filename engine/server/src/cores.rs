@@ -57,13 +57,13 @@ use crate::archive::{News, Request};
 use crate::certificates::{Replaced, Shown, Upload};
 use crate::clerks::Visitor;
 use crate::common::Common;
-use crate::configuration::Configuration;
 use crate::engine::{Engine, budget_of};
 use crate::jobs::JobMessage;
 use crate::logins::Failure;
 use crate::names::{Asker, Inquirer, Known, QuestionNumber};
 use crate::sending::{Parcel, Parcels};
 use crate::sizes::Sizes;
+use configuration::Configuration;
 
 /// The most cores of one machine.
 pub const CORES_MAX: u8 = net::CORES_MAX as u8;

@@ -16,8 +16,8 @@ use store::{AccountId, Recipient};
 
 use crate::allowances::Daily;
 use crate::archive::Archive;
-use crate::configuration::{Configuration, Forwarding, HostName, Quota, User};
 use crate::queue;
+use configuration::{Configuration, Forwarding, HostName, Quota, User};
 
 /// Bytes of the longest canonical address: local part, `@`, domain.
 const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;

@@ -23,7 +23,6 @@ use tasks::{Budget, FrameId};
 use crate::certificates::Certificates;
 use crate::clock::time_of_day;
 use crate::common::{Common, Point};
-use crate::configuration::User;
 use crate::cores::Lane;
 use crate::expiry::Expiry;
 use crate::jobs::{JobNumber, Waiter};
@@ -33,6 +32,7 @@ use crate::pressure::{Crowding, Shedding};
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::Session;
 use crate::sizes::Sizes;
+use configuration::User;
 
 /// Frames taken from the card in one turn.
 const FRAMES_PER_TURN: u32 = 64;

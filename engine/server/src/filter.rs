@@ -16,7 +16,7 @@ use connections::Connections;
 use machine::{Instant, Micros};
 use tasks::FrameId;
 
-use crate::configuration::{self, WhenAway};
+use configuration::WhenAway;
 
 /// Letters of a core that are asked about at a time.
 const QUESTIONS_MAX: usize = 16;

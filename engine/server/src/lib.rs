@@ -1,7 +1,7 @@
 //! The engine of a core: [`Engine::turn`] wires connections to sessions and sessions to the store.
 //!
 //! Everything that is on the machine meets here and nowhere else: `net` knows no protocol, the protocols know no store,
-//! the store knows no mail. This crate holds what joins them, and the configuration that says how.
+//! the store knows no mail. This crate holds what joins them.
 //!
 //! | file | story |
 //! |---|---|
@@ -20,7 +20,6 @@
 //! | `names` | what sessions ask name servers |
 //! | `directory` | from a path to an account |
 //! | `author`, `signing` | in whose name a message is, and that domain's signatures under a letter of our own users |
-//! | `pack` | certificates and keys as a machine is handed them |
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
 //! | `console` | the lines that a turn prints |
@@ -37,7 +36,6 @@ mod certificates;
 mod clerks;
 mod clock;
 mod common;
-pub mod configuration;
 mod console;
 mod cores;
 mod directory;
@@ -57,7 +55,6 @@ mod logins;
 mod maildrop;
 mod making;
 mod names;
-pub mod pack;
 mod places;
 mod pop3_service;
 mod pressure;
@@ -72,6 +69,7 @@ mod strangers;
 mod streams;
 
 pub use certificates::CERTIFICATE_PATH;
+pub use configuration::{self, pack};
 pub use connections::{
     HTTP, HTTPS, Handshakes, POP3, POP3S, Protocol, SERVICES, SMTP, SUBMISSION, SUBMISSIONS, Security, ServiceEntry,
 };

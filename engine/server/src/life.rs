@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt::Write;
 
-use connections::{Handshakes, Opening, SERVICES, Security};
+use connections::{Handshakes, SERVICES, Security};
 use machine::{CoreId, Instant, Machine, Micros};
 use net::{Address, Service};
 use store::{Owners, State};

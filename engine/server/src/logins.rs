@@ -22,9 +22,9 @@ use store::AccountId;
 use webmail::PasswordMark;
 
 use crate::common::Common;
-use crate::configuration::PASSWORD_BYTES_MAX;
 use crate::directory::Login;
 use crate::jobs::{Applicant, HashTask, JobNumber, JobResult};
+use configuration::PASSWORD_BYTES_MAX;
 
 /// Bytes of a name or a password that are kept until a login is decided. Accounts have shorter
 /// ones, so what is cut off a longer one does not make it right.

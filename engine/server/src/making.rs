@@ -17,9 +17,9 @@ use store::{AccountId, NewAccount, NewPassword, Outcome};
 use tasks::Continuation;
 
 use crate::common::{Common, Point};
-use crate::configuration::{Password, User};
 use crate::engine::Engine;
 use crate::life::{ENGINE, Life};
+use configuration::{Password, User};
 
 /// An account whose verifier is being made.
 pub(crate) struct Making {

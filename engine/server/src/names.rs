@@ -21,9 +21,9 @@ use net::{ConnectionId, Net, Place};
 use tasks::FrameId;
 
 use crate::common::Common;
-use crate::configuration::Network;
 use crate::cores::Message;
 use crate::engine::Engine;
+use configuration::Network;
 
 /// Each question binds a UDP port, and `net` has as many. Clients choose what is asked about them,
 /// so some questions are kept for mail that leaves.

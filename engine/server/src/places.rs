@@ -8,7 +8,7 @@ use dns::{Knowledge, Missing, Name};
 use relay::route::{Families, Route, Target, Unroutable, Us, route};
 
 use crate::common::Common;
-use crate::configuration::{PlaceHost, Prefix};
+use configuration::{PlaceHost, Prefix};
 
 /// Who we are, and what we can reach.
 pub(crate) struct Ourselves {

@@ -10,7 +10,6 @@
 //! sent away, those that have the most lose their idle ones, at once and whatever they say:
 //! commands that lead to nothing keep no connection.
 
-use connections::{Connections, Handshakes};
 use machine::{Instant, Micros};
 use sometimes::sometimes;
 

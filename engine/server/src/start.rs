@@ -22,7 +22,6 @@ use crate::certificates::Certificates;
 use crate::clerks::Clerks;
 use crate::clock::time_of_day;
 use crate::common::Common;
-use crate::configuration::{Configuration, Network};
 use crate::console::Console;
 use crate::cores::{Papers, Seed};
 use crate::directory::Directory;
@@ -41,6 +40,7 @@ use crate::sizes::Sizes;
 use crate::smtp_service::lists::Lists;
 use crate::smtp_service::proof::POOL_BYTES;
 use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
+use configuration::{Configuration, Network};
 
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.

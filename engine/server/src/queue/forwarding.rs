@@ -28,7 +28,7 @@ use relay::{Content, Envelope, Script, envelope};
 use store::{Recipient, Refusal};
 
 use crate::common::Common;
-use crate::configuration::Keep;
+use configuration::Keep;
 
 use super::authentic::{is_authentic, unproved_author};
 use super::courier::{Courier, Deed, Hands, Stage, bits};

@@ -20,9 +20,9 @@ use relay::route::Unroutable;
 use relay::{Action, Cause, Envelope, Letter, Lost, Outcome, Reason, Speaker, Stage as Talk};
 use store::Refusal;
 
-use crate::configuration::Way as Leaving;
 use crate::names::{Inquirer, Known, QuestionNumber};
 use crate::places::Ourselves;
+use configuration::Way as Leaving;
 
 use super::courier::{Come, Courier, Hands, Reporter, Stage, Taken, Way, bits};
 use super::demand::{Found, find};

@@ -32,7 +32,7 @@ use tasks::FrameId;
 use tls::Fault;
 
 use crate::common::Common;
-use crate::configuration::SmarthostLogin;
+use configuration::SmarthostLogin;
 
 use super::courier::Reporter;
 use super::demand::Demand;

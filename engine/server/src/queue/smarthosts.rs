@@ -18,8 +18,8 @@ use dns::{Knowledge, Missing};
 use relay::route::{Hop, Route, Unroutable, Us};
 use relay::{Outcome, Stage as Talk, Tls};
 
-use crate::configuration::{Smarthost, SmarthostTls, Way};
 use crate::places::route_to;
+use configuration::{Smarthost, SmarthostTls, Way};
 
 use super::demand::Hosts;
 use super::secrecy::Host;

@@ -23,10 +23,10 @@ use relay::route::Route;
 use relay::{Lost, Speaker};
 
 use crate::common::Common;
-use crate::configuration::WhenAway;
 use crate::filter::LETTER_OCTETS_MAX;
 use crate::names::{Inquirer, Known, QuestionNumber};
 use crate::places::{Ourselves, route_to};
+use configuration::WhenAway;
 
 use super::{Conversation, ending};
 

@@ -26,8 +26,8 @@ use machine::{Instant, Micros};
 use smtp::ForwardPath;
 
 use crate::common::Common;
-use crate::configuration::{Abuse, HostName};
 use crate::names::{Known, QuestionNumber};
+use configuration::{Abuse, HostName};
 
 use super::{Client, Hands};
 

@@ -14,7 +14,7 @@
 use smtp::{ForwardPath, RecipientRefusal};
 use store::{AccountId, OUTBOX_PART, Usage};
 
-use crate::configuration::Quota;
+use configuration::Quota;
 
 use super::{Hands, TRACE_BYTES_MAX, Transaction};
 

@@ -11,15 +11,20 @@
 //! - Names of hosts, domains and mailboxes are kept in lower case.
 //!
 //! RFC 1123 §2.1 (names of hosts), RFC 5321 §4.1.2 and RFC 6531 §3.3 (addresses), RFC 4632 §3.1 (prefixes).
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
 
 mod abuse;
+mod certificates;
 mod document;
 mod error;
 mod filter;
 mod limits;
 mod network;
+pub mod pack;
 mod relay;
-mod tls;
 mod users;
 mod values;
 mod web;
@@ -28,12 +33,12 @@ mod web;
 mod tests;
 
 pub use abuse::Abuse;
+pub use certificates::CertificateFiles;
 pub use error::ConfigurationError;
 pub use filter::{Filter, WhenAway};
 pub use limits::{Limits, PER_DAY_MAX, PerDay, Quota};
 pub use network::{Access, AccessRange, Network};
 pub use relay::{AuthorityFile, Place, PlaceHost, Relay, Smarthost, SmarthostLogin, SmarthostTls, Way};
-pub use tls::CertificateFiles;
 pub use users::{Forwarding, Keep, PASSWORD_BYTES_MAX, Password, User};
 pub use values::{Address, HostName, InterfaceAddress, Prefix};
 pub use web::{POLICY_PATH, PolicyMode, Web};
@@ -117,7 +122,7 @@ impl Configuration {
         let filter = root.section("filter")?.map(|section| filter::filter(&section)).transpose()?;
         let limits = root.section("limits")?.map(|section| limits::limits(&section)).transpose()?.unwrap_or_default();
         let web = root.section("web")?.map(|section| web::web(&section)).transpose()?.unwrap_or_default();
-        let certificates = tls::certificates(&root)?;
+        let certificates = certificates::certificates(&root)?;
         let relay = root.section("relay")?.map(|section| relay::relay(&section)).transpose()?.unwrap_or_default();
         Ok(Configuration { hostname, domains, network, users, access, abuse, filter, limits, web, certificates, relay })
     }
