@@ -23,9 +23,9 @@ use tasks::{Continuation, FrameId};
 use webmail::Excess;
 
 use crate::archive::Archive;
-use crate::common::Point;
 use crate::console::Console;
 use crate::directory::Directory;
+use crate::queue;
 use configuration::PerDay;
 
 /// The key of the note.
@@ -40,7 +40,8 @@ const REMEMBERED_MAX: usize = 1024;
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
 /// Nobody waits for what is noted.
-const NOBODY: Continuation = Continuation { frame: FrameId::new(u32::MAX, u32::MAX), entry: Point::Courier.entry() };
+const NOBODY: Continuation =
+    Continuation { frame: FrameId::new(u32::MAX, u32::MAX), entry: queue::Point::Attempt.entry() };
 
 /// How much an account may send in a day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

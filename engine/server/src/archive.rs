@@ -38,7 +38,7 @@ use store::{
     AccountId, Body, Closing, DeliveryId, INBOX, Origin, Outcome, Owners, Recipient, Refusal, Room, Share, State,
     Store, Uid, UidRange, Usage, Wake,
 };
-use tasks::{Continuation, FrameId};
+use tasks::{Continuation, Entry, FrameId};
 use webmail::{Piece, QueueAsked, QueueTold, Visit};
 
 use crate::allowances::{Asked, Verdict};
@@ -47,11 +47,29 @@ use crate::clerks::{Answer, Told};
 use crate::listeners::giver_of;
 use crate::maildrop::{Maildrop, Maildrops};
 use crate::sizes::Sizes;
+use crate::subsystem::Subsystem;
 
 pub(crate) use accounts::{Accounts, Changed, KnownAccount};
 pub(crate) use distant::{Distant, Letter};
 pub(crate) use own::Own;
 use spread::Spread;
+
+tasks::points! {
+    /// Where messages wait that concern several cores.
+    pub(super) enum Point of Subsystem::Shards;
+    /// A message for accounts of several cores: one of them has room for more of it.
+    PartRoom,
+    /// The same: this core may know now whether it has space for its part.
+    PartSpace,
+    /// The same: one of them has all of it, and space for it.
+    PartPrepared,
+    /// The same: one of them has it on the disk.
+    PartStored,
+    /// A message of another core for accounts of this one: the store has room for more of it.
+    LetterRoom,
+    /// The same: it is on the disk.
+    LetterStored,
+}
 
 /// Octets that travel in one page.
 const PAGE_OCTETS: usize = 4096;
@@ -155,7 +173,7 @@ pub(crate) enum News {
     /// A page comes home.
     PageDone(Box<Page>),
     /// What came of a letter, a read, a removal or what was to be forgotten.
-    Woken(Wake),
+    Woken(Purpose, Wake),
     /// All of a letter is there, and space for it.
     Prepared(Letter),
     /// An account has so many octets in its mailboxes.
@@ -505,17 +523,35 @@ impl LetterId {
     }
 }
 
-/// An owner tells whose core a continuation is by the upper bits of its entry: its own has none.
-fn on_core(core: CoreId, continuation: Continuation) -> Continuation {
-    let entry = tasks::Entry(continuation.entry.0 | (u32::from(core.0) + 1) << CORE_SHIFT);
-    Continuation { entry, ..continuation }
+/// What another core has asked of the owner of an account.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// To deliver a message.
+    Letter,
+    /// To read a part of one.
+    Read,
+    /// To remove some, or to forget that one has arrived.
+    Removal,
 }
 
-/// The core of a continuation of [`on_core`], and what it was made from.
-fn core_of(continuation: Continuation) -> (Option<CoreId>, Continuation) {
-    let entry = tasks::Entry(continuation.entry.0 & ((1 << CORE_SHIFT) - 1));
-    let core = (continuation.entry.0 >> CORE_SHIFT).checked_sub(1);
-    (core.map(|core| CoreId(core as u8)), Continuation { entry, ..continuation })
+impl Purpose {
+    const ALL: [Purpose; 3] = [Purpose::Letter, Purpose::Read, Purpose::Removal];
 }
 
-const CORE_SHIFT: u32 = 8;
+/// An owner knows the continuations of other cores, and what those have asked for, by bits of the
+/// entry that its own continuations do not use.
+fn on_core((core, purpose): (CoreId, Purpose), continuation: Continuation) -> Continuation {
+    let of_core = (u32::from(core.0) + 1) << CORE_SHIFT | (purpose as u32) << PURPOSE_SHIFT;
+    Continuation { entry: Entry(continuation.entry.0 | of_core), ..continuation }
+}
+
+/// The core of a continuation of [`on_core`] with what that has asked for, and what it was made from.
+fn core_of(continuation: Continuation) -> (Option<(CoreId, Purpose)>, Continuation) {
+    let Entry(bits) = continuation.entry;
+    let core = (bits >> CORE_SHIFT & 0xff).checked_sub(1).map(|core| CoreId(core as u8));
+    let purpose = Purpose::ALL.get((bits >> PURPOSE_SHIFT) as usize).copied();
+    (core.zip(purpose), Continuation { entry: Entry(bits & ((1 << CORE_SHIFT) - 1)), ..continuation })
+}
+
+const CORE_SHIFT: u32 = Entry::BITS;
+const PURPOSE_SHIFT: u32 = CORE_SHIFT + 8;

@@ -31,13 +31,14 @@ use core::fmt::Write;
 
 use http::Remembered;
 use machine::{CoreId, UnixTime};
-use store::Uid;
+use store::{Outcome, Uid};
 use tasks::FrameId;
 use tls::{Certificate, Day};
 
 use crate::cores::Message;
 use crate::engine::Engine;
 use crate::expiry::Expiry;
+use crate::subsystem::Subsystem;
 use configuration::CERTIFICATES_MAX;
 
 use keeping::Keeping;
@@ -45,6 +46,17 @@ use reading::Reading;
 
 pub use asking::CERTIFICATE_PATH;
 pub(crate) use asking::{METHODS, UPLOAD_BYTES_MAX, Wish, reply_to, unknown};
+
+tasks::points! {
+    /// Where the engine waits for the store with a certificate.
+    pub(crate) enum Point of Subsystem::Certificates;
+    /// One that was kept is read.
+    Read,
+    /// One is kept.
+    Kept,
+    /// One that no longer counts is removed.
+    Removed,
+}
 
 /// The account whose letters are certificates. No address is like it, and so nobody can send anything to it or log in.
 const ACCOUNT: &str = "certificates";
@@ -220,6 +232,15 @@ impl Engine {
                 let keeper = self.common.store.owner(account);
                 self.tell_core(keeper, Message::Upload(Box::new(upload)));
             }
+        }
+    }
+
+    /// The store has done what was asked of it with a certificate.
+    pub(crate) fn certificate_woken(&mut self, entry: tasks::Entry, outcome: Outcome) {
+        match Point::of(entry) {
+            Some(Point::Read) => self.certificate_read(outcome),
+            Some(Point::Kept) => self.certificate_kept(outcome),
+            Some(Point::Removed) | None => {}
         }
     }
 

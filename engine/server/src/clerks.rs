@@ -20,7 +20,7 @@ use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
 
 use crate::archive::{Archive, LetterId, News};
-use crate::common::{Common, Point};
+use crate::common::Common;
 use crate::console::Console;
 use crate::directory::Directory;
 use crate::engine::Engine;
@@ -31,6 +31,14 @@ use crate::listeners::{Listeners, number_of};
 use crate::queue::Queue;
 use crate::signing::{Signer, Signing};
 use crate::streams::{self, STREAMS_MAX, Streams};
+use crate::subsystem::Subsystem;
+
+tasks::points! {
+    /// Where a request handler of the webmail waits for the store.
+    pub(crate) enum Point of Subsystem::Webmail;
+    /// Something was asked for.
+    Asked,
+}
 
 /// Clerks of a core.
 const CLERKS_MAX: usize = 64;
@@ -183,7 +191,7 @@ impl Clerks {
                 },
                 sessions: &mut self.sessions,
                 store: &mut office.archive.own.store,
-                nobody: Continuation { frame: NOBODY, entry: Point::Clerk.entry() },
+                nobody: Continuation { frame: NOBODY, entry: Point::Asked.entry() },
                 host: office.hostname,
                 administrators: office.directory.administrators(),
                 now: office.turn.wall,
@@ -268,7 +276,7 @@ impl Clerks {
     ) {
         let Some(working) = self.at_work.get_mut(frame) else { return };
         let Working { visitor, form_bytes, clerk, letter, signing, unheard, told, number } = working;
-        let continuation = Continuation { frame, entry: Point::Clerk.entry() };
+        let continuation = Continuation { frame, entry: Point::Asked.entry() };
         match step(clerk, &mut At { office, continuation, letter, signing, unheard, told }) {
             Next::Woken => {}
             Next::Turn => self.again.push(frame),

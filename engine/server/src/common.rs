@@ -14,7 +14,6 @@ use mail::{Greylist, Strangers};
 use message::DateTimeNow;
 use smtp::{ForwardPath, RecipientRefusal};
 use store::{AccountId, Outcome};
-use tasks::Entry;
 use webmail::WrittenRows;
 
 use crate::archive::Archive;
@@ -34,75 +33,6 @@ use crate::signing::Signer;
 use crate::smtp_service::lists::Lists;
 use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
 use configuration::{Access, Relay};
-
-/// The points at which a frame may wait for the store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Point {
-    /// An SMTP session: the store has room for more of its message.
-    MessageRoom,
-    /// An SMTP session: its message is on the disk.
-    MessageStored,
-    /// A POP3 session: bytes of a message have been read.
-    MessageRead,
-    /// A POP3 session: its deletions are on the disk.
-    Deleted,
-    /// The engine itself: an account has been made.
-    AccountMade,
-    /// The same: a certificate that was kept is read.
-    CertificateRead,
-    /// The same: a certificate is kept.
-    CertificateKept,
-    /// The same: one that no longer counts is removed.
-    CertificateRemoved,
-    /// A letter for accounts of several cores: one of them has room for more of it.
-    PartRoom,
-    /// The same: this core may know now whether it has space for its part.
-    PartSpace,
-    /// The same: one of them has all of it, and space for it.
-    PartPrepared,
-    /// The same: one of them has it on the disk.
-    PartStored,
-    /// A clerk of the webmail: something that he asked the store for.
-    Clerk,
-    /// The same of somebody who brings a letter to all whom it is for.
-    Carrier,
-    /// A courier, who brings a letter to others: something that he asked the store for.
-    Courier,
-    /// The same: a part of the letter.
-    CourierRead,
-    /// What an administrator wants of the queue: something that it asked the store for.
-    Order,
-}
-
-impl Point {
-    const ALL: [Point; 17] = [
-        Point::MessageRoom,
-        Point::MessageStored,
-        Point::MessageRead,
-        Point::Deleted,
-        Point::AccountMade,
-        Point::CertificateRead,
-        Point::CertificateKept,
-        Point::CertificateRemoved,
-        Point::PartRoom,
-        Point::PartSpace,
-        Point::PartPrepared,
-        Point::PartStored,
-        Point::Clerk,
-        Point::Carrier,
-        Point::Courier,
-        Point::CourierRead,
-        Point::Order,
-    ];
-
-    pub(crate) const fn entry(self) -> Entry {
-        Entry(self as u32)
-    }
-
-    pub(crate) fn of(entry: Entry) -> Option<Point> {
-        Point::ALL.get(entry.0 as usize).copied()
-    }
-}
 
 /// What all sessions share.
 pub(crate) struct Common {

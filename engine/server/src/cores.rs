@@ -286,7 +286,7 @@ impl Engine {
         let Some(elsewhere) = self.common.store.elsewhere() else { return };
         match news {
             News::PageDone(page) => elsewhere.distant.page_done(page),
-            News::Woken(wake) => elsewhere.distant.woken(wake),
+            News::Woken(purpose, wake) => elsewhere.distant.woken(purpose, wake),
             News::Prepared(letter) => elsewhere.distant.prepared(letter),
             News::VisitAnswered(frame, answer) => {
                 elsewhere.distant.visit_answered();

@@ -18,11 +18,11 @@ use machine::{CoreId, Entropy, Instant, Machine, Micros, Sector, Turn};
 use net::{ConnectionId, Event, Events, Output};
 use sometimes::buggify;
 use store::{CRASH_SECTOR, State, Store, Wake};
-use tasks::{Budget, FrameId};
+use tasks::{Budget, Continuation, FrameId};
 
 use crate::certificates::Certificates;
 use crate::clock::time_of_day;
-use crate::common::{Common, Point};
+use crate::common::Common;
 use crate::cores::Lane;
 use crate::expiry::Expiry;
 use crate::jobs::{JobNumber, Waiter};
@@ -32,6 +32,7 @@ use crate::pressure::{Crowding, Shedding};
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::Session;
 use crate::sizes::Sizes;
+use crate::subsystem::Subsystem;
 use configuration::User;
 
 /// Frames taken from the card in one turn.
@@ -246,19 +247,15 @@ impl Engine {
         }
         self.messages(machine);
         while let Some(Wake { continuation, outcome }) = self.common.store.next_wake() {
-            match Point::of(continuation.entry) {
-                Some(Point::AccountMade) => self.account_made(outcome),
-                Some(Point::CertificateRead) => self.certificate_read(outcome),
-                Some(Point::CertificateKept) => self.certificate_kept(outcome),
-                Some(Point::CertificateRemoved) => {}
-                Some(Point::Clerk) => self.clerk_woken(continuation.frame, outcome, machine),
-                Some(point @ (Point::Courier | Point::CourierRead)) => {
-                    self.courier_woken(continuation.frame, point, outcome);
-                }
-                Some(Point::Order) => self.order_woken(continuation.frame, outcome),
-                Some(Point::Carrier) => self.carrier_woken(continuation.frame, outcome, machine),
-                Some(point) => self.session_woken(continuation.frame, point, outcome),
-                None => {}
+            let Continuation { frame, entry } = continuation;
+            match Subsystem::of(entry) {
+                Some(Subsystem::Inbound | Subsystem::Pop3) => self.session_woken(frame, entry, outcome),
+                Some(Subsystem::Accounts) => self.account_made(outcome),
+                Some(Subsystem::Certificates) => self.certificate_woken(entry, outcome),
+                Some(Subsystem::Webmail) => self.clerk_woken(frame, outcome, machine),
+                Some(Subsystem::Submission) => self.carrier_woken(frame, outcome, machine),
+                Some(Subsystem::Outbound) => self.queue_woken(frame, entry, outcome),
+                Some(Subsystem::Shards) | None => unreachable!("{entry:?} belongs to no subsystem that waits here"),
             }
         }
     }

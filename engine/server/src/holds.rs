@@ -20,8 +20,15 @@ use webmail::{Carried, Carrier, HOLD_SECONDS_MAX, Way};
 
 use crate::archive::LetterId;
 use crate::clerks::{At, Office};
-use crate::common::Point;
 use crate::engine::Engine;
+use crate::subsystem::Subsystem;
+
+tasks::points! {
+    /// Where a message waits for the store that leaves its account.
+    pub(crate) enum Point of Subsystem::Submission;
+    /// Something was asked for.
+    Asked,
+}
 
 /// Letters that a core holds: some hundred bytes each.
 const HOLDS_MAX: usize = 1024;
@@ -211,7 +218,7 @@ impl Holds {
 /// A carrier goes a step.
 fn step(frame: FrameId, office: &mut Office<'_>, step: impl FnOnce(&mut Carrier, &mut At<'_, '_>) -> Way) {
     let Some((mut carrier, mut letter)) = office.holds.take_carrier(frame) else { return };
-    let continuation = Continuation { frame, entry: Point::Carrier.entry() };
+    let continuation = Continuation { frame, entry: Point::Asked.entry() };
     let (signing, unheard, told) = (&mut None, &mut 0, &mut Vec::new());
     let way = step(&mut carrier, &mut At { office, continuation, letter: &mut letter, signing, unheard, told });
     office.holds.stepped(frame, way, office.turn.now, (carrier, letter));

@@ -23,6 +23,7 @@
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
 //! | `console` | the lines that a turn prints |
+//! | `subsystem` | whose frames wait for the store |
 //! | `common` | what all sessions share |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -67,6 +68,7 @@ mod smtp_service;
 mod start;
 mod strangers;
 mod streams;
+mod subsystem;
 
 pub use certificates::CERTIFICATE_PATH;
 pub use configuration::{self, pack};

@@ -16,10 +16,18 @@ use sasl::Derivation;
 use store::{AccountId, NewAccount, NewPassword, Outcome};
 use tasks::Continuation;
 
-use crate::common::{Common, Point};
+use crate::common::Common;
 use crate::engine::Engine;
 use crate::life::{ENGINE, Life};
+use crate::subsystem::Subsystem;
 use configuration::{Password, User};
+
+tasks::points! {
+    /// Where the engine waits for the store while it makes accounts.
+    pub(crate) enum Point of Subsystem::Accounts;
+    /// An account has been made.
+    Made,
+}
 
 /// An account whose verifier is being made.
 pub(crate) struct Making {
@@ -90,7 +98,7 @@ impl Engine {
     fn make_account(&mut self, user: &User, password_hash: &str, verifier: &str) {
         let aliases: Vec<&str> = user.aliases.iter().map(|alias| alias.as_str()).collect();
         let account = NewAccount { address: user.address.as_str(), aliases: &aliases, password_hash, verifier };
-        let continuation = Continuation { frame: ENGINE, entry: Point::AccountMade.entry() };
+        let continuation = Continuation { frame: ENGINE, entry: Point::Made.entry() };
         let store = &mut self.common.store.own.store;
         let made = match store.find(user.address.as_str()) {
             None => store.create_account(&account, self.common.turn.wall, continuation).map(|_| ()),

@@ -13,18 +13,28 @@ use machine::Micros;
 use pop3::{MessageNumber, PlainLogin, Settings, Tls};
 use sasl::{Credentials, Puzzle};
 use store::{AccountId, Outcome};
-use tasks::Continuation;
+use tasks::{Continuation, Entry};
 
 use crate::archive::Opened;
-use crate::common::{Common, Point};
+use crate::common::Common;
 use crate::logins::Attempt;
 use crate::maildrop::Maildrop;
 use crate::session::WaitsFor;
+use crate::subsystem::Subsystem;
 
 pub(crate) use deletion::Orphan;
 
 use deletion::Deletion;
 use reading::{Read, Reading};
+
+tasks::points! {
+    /// Where a POP3 session may wait for the store.
+    pub(crate) enum Point of Subsystem::Pop3;
+    /// Bytes of a message have been read.
+    Read,
+    /// Its deletions are on the disk.
+    Deleted,
+}
 
 /// Bytes of responses that a client may leave unread before it has logged in: strangers cannot have all the memory.
 const UNREAD_BYTES_MAX: usize = 4 * 1024;
@@ -122,11 +132,11 @@ impl Conversation {
     }
 
     /// The store has done what the session waited for.
-    pub(crate) fn woken(&mut self, caller: Caller, point: Point, outcome: Outcome, common: &mut Common) {
+    pub(crate) fn woken(&mut self, caller: Caller, entry: Entry, outcome: Outcome, common: &mut Common) {
+        let Some(point) = Point::of(entry) else { return common.forget(outcome) };
         self.with(caller, common, |session, hands| match point {
             Point::Deleted => deletion::part_ended(&outcome, session, hands),
-            Point::MessageRead => reading::read_ended(outcome, session, hands),
-            _ => hands.common.forget(outcome),
+            Point::Read => reading::read_ended(outcome, session, hands),
         });
     }
 

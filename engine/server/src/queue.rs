@@ -76,11 +76,12 @@ use machine::{Instant, Micros};
 use relay::destinations::{Destinations, Ended, Limits};
 use relay::tally::Tally;
 use store::{AccountId, OUTBOX, Outcome, Store, Uid};
-use tasks::{DelayQueue, FrameId, FrameTable};
+use tasks::{DelayQueue, Entry, FrameId, FrameTable};
 
-use crate::common::{Common, Point};
+use crate::common::Common;
 use crate::engine::Engine;
 use crate::names::{Known, QuestionNumber};
+use crate::subsystem::Subsystem;
 
 use courier::{Courier, Hands, Way};
 use orders::Orders;
@@ -93,6 +94,17 @@ pub(crate) use entry::{
     ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, arriving, entries_for, envelope_of, is_fully_qualified, may_be_posted, posting,
     together_by_kind,
 };
+
+tasks::points! {
+    /// Where the queue waits for the store.
+    pub(crate) enum Point of Subsystem::Outbound;
+    /// A delivery attempt: something was asked for.
+    Attempt,
+    /// The same: a part of the message is read.
+    AttemptRead,
+    /// Administration of the queue: something was asked for.
+    Order,
+}
 
 /// Entries of a core that leave at a time.
 const COURIERS_MAX: usize = 32;
@@ -404,12 +416,13 @@ impl Engine {
     }
 
     #[inline(never)]
-    pub(crate) fn courier_woken(&mut self, frame: FrameId, point: Point, outcome: Outcome) {
+    pub(crate) fn queue_woken(&mut self, frame: FrameId, entry: Entry, outcome: Outcome) {
         let common = &mut self.common;
-        match (common.queue.couriers.get(frame), point) {
-            (None, _) => common.forget(outcome),
-            (_, Point::CourierRead) => step(frame, common, |courier, hands| courier.part_arrived(outcome, hands)),
-            _ => step(frame, common, |courier, hands| courier.woken(outcome, hands)),
+        match (Point::of(entry), common.queue.couriers.get(frame)) {
+            (Some(Point::Order), _) => orders::woken(frame, outcome, common),
+            (_, None) | (None, _) => common.forget(outcome),
+            (Some(Point::AttemptRead), _) => step(frame, common, |courier, hands| courier.part_arrived(outcome, hands)),
+            (Some(Point::Attempt), _) => step(frame, common, |courier, hands| courier.woken(outcome, hands)),
         }
     }
 

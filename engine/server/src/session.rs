@@ -15,12 +15,13 @@ use machine::Micros;
 use mail::ConnectionKind;
 use sometimes::{buggify, sometimes};
 use store::{AccountId, Outcome, Usage};
+use tasks::Entry;
 
 use crate::allowances::Verdict;
 use crate::archive::Opened;
 use crate::certificates::Replaced;
 use crate::clerks::Told;
-use crate::common::{Common, Point};
+use crate::common::Common;
 use crate::handshakes::{Handshake, LOOK};
 use crate::names::{Known, QuestionNumber};
 use crate::pressure::Mark;
@@ -289,10 +290,10 @@ impl Session {
         }
     }
 
-    fn woken(&mut self, point: Point, outcome: Outcome, common: &mut Common) {
+    fn woken(&mut self, entry: Entry, outcome: Outcome, common: &mut Common) {
         match &mut self.talk {
-            Talk::Smtp(talk) => talk.woken(self.caller, point, outcome, common),
-            Talk::Pop3(talk) => talk.woken(self.caller, point, outcome, common),
+            Talk::Smtp(talk) => talk.woken(self.caller, entry, outcome, common),
+            Talk::Pop3(talk) => talk.woken(self.caller, entry, outcome, common),
             Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {
                 common.forget(outcome);
             }

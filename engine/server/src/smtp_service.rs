@@ -33,15 +33,16 @@ use smtp::{
 };
 use sometimes::buggify;
 use store::{AccountId, Head, Outcome, Recipient, Refusal, State, Usage};
-use tasks::{Continuation, FrameId};
+use tasks::{Continuation, Entry, FrameId};
 
 use crate::allowances::Verdict;
 use crate::archive::LetterId;
-use crate::common::{Common, Point};
+use crate::common::Common;
 use crate::identifier::Identifier;
 use crate::logins::Attempt;
 use crate::names::{Known, QuestionNumber};
 use crate::session::WaitsFor;
+use crate::subsystem::Subsystem;
 
 use allowance::Permission;
 use ending::Ending;
@@ -52,6 +53,15 @@ use posting::Posting;
 use proof::Proof;
 use quota::Taken;
 use sender::Finding;
+
+tasks::points! {
+    /// Where an SMTP session may wait for the store.
+    pub(crate) enum Point of Subsystem::Inbound;
+    /// There is room for more of its message.
+    Room,
+    /// Its message is on the disk.
+    Stored,
+}
 
 /// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
 const HOPS_MAX: u16 = 100;
@@ -285,9 +295,10 @@ impl Conversation {
     }
 
     /// The store has done what the session waited for.
-    pub(crate) fn woken(&mut self, caller: Caller, point: Point, outcome: Outcome, common: &mut Common) {
+    pub(crate) fn woken(&mut self, caller: Caller, entry: Entry, outcome: Outcome, common: &mut Common) {
+        let Some(point) = Point::of(entry) else { return common.forget(outcome) };
         self.with(caller, common, |session, hands| match (point, outcome) {
-            (Point::MessageRoom, _) => {
+            (Point::Room, _) => {
                 session.message_room(hands);
                 ending::room_found(session, hands);
             }
@@ -347,7 +358,7 @@ impl Hands<'_> {
         letter: LetterId,
         identifier: Identifier,
     ) -> Result<(), MessageRefusal> {
-        let continuation = self.continuation(Point::MessageRoom);
+        let continuation = self.continuation(Point::Room);
         let assurance = match (self.caller.channel, self.account()) {
             (Channel::Plain, None) => Assurance::None,
             (Channel::Plain, Some(_)) => Assurance::Login,
@@ -506,7 +517,7 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal> {
-        let (continuation, caller) = (self.continuation(Point::MessageRoom), self.caller);
+        let (continuation, caller) = (self.continuation(Point::Room), self.caller);
         let (common, incoming) = self.message()?;
         let taken = incoming.put(bytes, common, continuation);
         let taken = match &incoming.revision {

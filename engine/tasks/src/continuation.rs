@@ -2,9 +2,59 @@
 
 use crate::FrameId;
 
-/// The waiting point of a frame that a continuation leads to, in a code of the frame's owner.
+/// The waiting point of a frame that a continuation leads to: the subsystem that the frame belongs
+/// to, and a point in that subsystem's own code. The bits above [`Entry::BITS`] are for what carries
+/// continuations between cores.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Entry(pub u32);
+
+impl Entry {
+    /// How many bits a subsystem and a point take.
+    pub const BITS: u32 = 8;
+    const POINT_BITS: u32 = 4;
+
+    /// A point of a subsystem. Both are below 16.
+    pub const fn new(subsystem: u8, point: u8) -> Entry {
+        assert!(subsystem < 16 && point < 16, "a subsystem and a point take four bits each");
+        Entry((subsystem as u32) << Entry::POINT_BITS | point as u32)
+    }
+
+    /// The subsystem.
+    pub const fn subsystem(self) -> u8 {
+        ((self.0 >> Entry::POINT_BITS) & 0xf) as u8
+    }
+
+    /// The point, in the subsystem's code.
+    pub const fn point(self) -> u8 {
+        (self.0 & 0xf) as u8
+    }
+}
+
+/// Defines the waiting points of a subsystem, as an enum with `entry` and `of`.
+#[macro_export]
+macro_rules! points {
+    ($(#[$of_all:meta])* $visibility:vis enum $name:ident of $subsystem:expr;
+     $($(#[$of_one:meta])* $point:ident,)+) => {
+        $(#[$of_all])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        $visibility enum $name { $($(#[$of_one])* $point,)+ }
+
+        impl $name {
+            const ALL: &[$name] = &[$($name::$point),+];
+
+            /// The point as an entry.
+            $visibility const fn entry(self) -> $crate::Entry {
+                $crate::Entry::new($subsystem as u8, self as u8)
+            }
+
+            /// The point of this subsystem that the entry means, if it means one.
+            $visibility fn of(entry: $crate::Entry) -> Option<$name> {
+                let point = $name::ALL.get(usize::from(entry.point())).copied();
+                point.filter(|_| entry.subsystem() == $subsystem as u8)
+            }
+        }
+    };
+}
 
 /// Who is woken, and where it goes on: given with a request, handed back with its completion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

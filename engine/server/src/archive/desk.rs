@@ -18,9 +18,9 @@ use sometimes::sometimes;
 use store::{Closing, DeliveryId, INBOX, Outcome, Refusal, Store, Wake};
 use tasks::Continuation;
 
-use super::{End, Letter, LetterId, News, Page, Request, Status, on_core};
+use super::Point;
+use super::{End, Letter, LetterId, News, Page, Purpose, Request, Status, on_core};
 use crate::allowances::Allowances;
-use crate::common::Point;
 use crate::maildrop::Maildrops;
 use crate::sizes::Sizes;
 
@@ -141,10 +141,10 @@ impl Desk {
     }
 
     /// Something that a core asked for has ended, or may go on.
-    pub(super) fn woken(&mut self, core: CoreId, wake: Wake, store: &mut Store) {
+    pub(super) fn woken(&mut self, (core, purpose): (CoreId, Purpose), wake: Wake, store: &mut Store) {
         match Point::of(wake.continuation.entry) {
-            Some(Point::MessageRoom) => self.go_on(core, Letter(wake.continuation.frame), store),
-            _ => self.tell(core, News::Woken(wake)),
+            Some(Point::LetterRoom) => self.go_on(core, Letter(wake.continuation.frame), store),
+            _ => self.tell(core, News::Woken(purpose, wake)),
         }
     }
 
@@ -213,15 +213,18 @@ impl Desk {
 
     /// Asks the store. False: it is busy.
     fn fulfil(&mut self, core: CoreId, request: &Request, store: &mut Store) -> bool {
-        let (continuation, asked) = match request {
+        let (purpose, continuation, asked) = match request {
             Request::Read { account, uid, offset, continuation } => {
-                (continuation, store.read(*account, INBOX, *uid, *offset, on_core(core, *continuation)))
+                let at = on_core((core, Purpose::Read), *continuation);
+                (Purpose::Read, continuation, store.read(*account, INBOX, *uid, *offset, at))
             }
             Request::Remove { account, ranges, continuation } => {
-                (continuation, store.remove(*account, INBOX, ranges, on_core(core, *continuation)))
+                let at = on_core((core, Purpose::Removal), *continuation);
+                (Purpose::Removal, continuation, store.remove(*account, INBOX, ranges, at))
             }
             Request::ForgetArrival { account, origin, continuation } => {
-                (continuation, store.forget_arrival(*account, *origin, on_core(core, *continuation)))
+                let at = on_core((core, Purpose::Removal), *continuation);
+                (Purpose::Removal, continuation, store.forget_arrival(*account, *origin, at))
             }
             _ => return true,
         };
@@ -229,7 +232,7 @@ impl Desk {
             Ok(()) => true,
             Err(Refusal::Busy) => false,
             Err(refusal) => {
-                self.tell(core, News::Woken(LetterId::refused(*continuation, refusal)));
+                self.tell(core, News::Woken(purpose, LetterId::refused(*continuation, refusal)));
                 true
             }
         }
@@ -262,7 +265,7 @@ impl Desk {
             let delivery = store.begin(&page.recipients);
             arrival.delivery = Some(delivery);
             if let Err(refusal) = delivery {
-                self.tell(core, News::Woken(LetterId::refused(stored(letter), refusal)));
+                self.tell(core, News::Woken(Purpose::Letter, LetterId::refused(stored(letter), refusal)));
             }
             self.go_on(core, letter, store);
         }
@@ -302,7 +305,7 @@ impl Desk {
     fn commit(&mut self, core: CoreId, letter: Letter, closing: Closing, store: &mut Store) {
         let Some(arrival) = self.arrival(core, letter) else { return };
         if let Some(Ok(delivery)) = arrival.delivery
-            && let Err(refusal) = store.commit(delivery, closing, on_core(core, stored(letter)))
+            && let Err(refusal) = store.commit(delivery, closing, on_core((core, Purpose::Letter), stored(letter)))
         {
             self.refuse(core, letter, refusal);
         }
@@ -312,8 +315,8 @@ impl Desk {
     /// A letter is complete, and finds its space, or hears later whether there is some.
     fn prepare(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
         let Some(Some(Ok(delivery))) = self.arrival(core, letter).map(|arrival| arrival.delivery) else { return };
-        let room = Continuation { frame: letter.0, entry: Point::MessageRoom.entry() };
-        match store.prepare(delivery, on_core(core, room)) {
+        let room = Continuation { frame: letter.0, entry: Point::LetterRoom.entry() };
+        match store.prepare(delivery, on_core((core, Purpose::Letter), room)) {
             Ok(true) => {
                 if let Some(arrival) = self.arrival(core, letter) {
                     arrival.is_preparing = false;
@@ -330,7 +333,7 @@ impl Desk {
 
     fn refuse(&mut self, core: CoreId, letter: Letter, refusal: Refusal) {
         sometimes!(DeskRefuses);
-        self.tell(core, News::Woken(LetterId::refused(stored(letter), refusal)));
+        self.tell(core, News::Woken(Purpose::Letter, LetterId::refused(stored(letter), refusal)));
     }
 
     /// Nobody wants the letter any more.
@@ -370,8 +373,8 @@ impl Arrival {
         };
         let Some((page, _)) = self.pages.front() else { return Ok(Appended::Page) };
         let octets = page.octets.get(self.taken..page.length).unwrap_or_default();
-        let room = Continuation { frame: self.letter.0, entry: Point::MessageRoom.entry() };
-        match store.append(delivery, octets, on_core(core, room)) {
+        let room = Continuation { frame: self.letter.0, entry: Point::LetterRoom.entry() };
+        match store.append(delivery, octets, on_core((core, Purpose::Letter), room)) {
             Ok(taken) if taken < octets.len() => {
                 self.taken += taken;
                 Ok(Appended::LessThanThat)
@@ -387,7 +390,7 @@ impl Arrival {
 }
 
 fn stored(letter: Letter) -> Continuation {
-    Continuation { frame: letter.0, entry: Point::MessageStored.entry() }
+    Continuation { frame: letter.0, entry: Point::LetterStored.entry() }
 }
 
 /// What the end of a letter says.

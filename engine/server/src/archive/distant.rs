@@ -19,8 +19,7 @@ use tasks::{Continuation, FrameId, FrameTable};
 use webmail::Visit;
 
 use super::desk::end_of;
-use super::{End, PAGE_OCTETS, Page, Request, Status};
-use crate::common::Point;
+use super::{End, PAGE_OCTETS, Page, Purpose, Request, Status};
 
 /// Names a letter on its own core, and on the owner's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -271,16 +270,16 @@ impl Distant {
     }
 
     /// The owner says what came of something.
-    pub(crate) fn woken(&mut self, wake: Wake) {
-        match Point::of(wake.continuation.entry) {
-            Some(Point::MessageStored) => self.letter_ended(Letter(wake.continuation.frame), wake.outcome),
-            Some(Point::MessageRead) => {
+    pub(crate) fn woken(&mut self, purpose: Purpose, wake: Wake) {
+        match purpose {
+            Purpose::Letter => self.letter_ended(Letter(wake.continuation.frame), wake.outcome),
+            Purpose::Read => {
                 if !matches!(wake.outcome, Outcome::Body(_)) {
                     self.reads -= 1;
                 }
                 self.wakes.push_back(wake);
             }
-            _ => {
+            Purpose::Removal => {
                 self.removals -= 1;
                 self.wakes.push_back(wake);
             }

@@ -35,9 +35,9 @@ impl Own {
             let wake = self.store.next_wake()?;
             match core_of(wake.continuation) {
                 (None, _) => return Some(wake),
-                (Some(core), continuation) => {
+                (Some(asked), continuation) => {
                     if let Some(desk) = &mut self.desk {
-                        desk.woken(core, Wake { continuation, ..wake }, &mut self.store);
+                        desk.woken(asked, Wake { continuation, ..wake }, &mut self.store);
                     }
                 }
             }

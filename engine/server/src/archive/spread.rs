@@ -16,8 +16,8 @@ use sometimes::sometimes;
 use store::{Closing, Outcome, Recipient, Refusal, Wake};
 use tasks::{Continuation, FrameId, FrameTable};
 
+use super::Point;
 use super::{Archive, LetterId};
-use crate::common::Point;
 
 /// The letters for several cores that have begun on this one.
 pub(super) struct Spread {
@@ -347,7 +347,7 @@ mod tests {
         while at < octets.len() {
             clock = clock * 5 % 1009;
             let offered = &octets[at..octets.len().min(at + 1 + clock)];
-            let taken = parts.append(offered, part_at(letter, Point::MessageRoom), |part, octets| {
+            let taken = parts.append(offered, part_at(letter, Point::LetterRoom), |part, octets| {
                 clock = clock * 5 % 1009;
                 let count = octets.len().min(clock % 300);
                 got[number(part)].extend_from_slice(&octets[..count]);
@@ -364,7 +364,7 @@ mod tests {
             let mut spread = Spread::new(1);
             let letter = spread.begin().expect("there is room for one");
             let parts = spread.get(letter).expect("it has begun");
-            let session = Continuation { frame: FrameId::new(5, 6), entry: Point::MessageStored.entry() };
+            let session = Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
             (parts.outstanding, parts.continuation) = (2, Some(session));
             let mut end = |outcome| spread.woken(Wake { continuation: part_at(letter, Point::PartStored), outcome });
             assert!(end(refused.map_or(Outcome::Delivered, Outcome::Refused)).is_none());
@@ -382,7 +382,7 @@ mod tests {
     fn room_that_comes_late_is_not_taken_for_the_end_of_a_letter_for_several_cores() {
         let mut spread = Spread::new(1);
         let letter = spread.begin().expect("there is room for one");
-        let session = Continuation { frame: FrameId::new(5, 6), entry: Point::MessageStored.entry() };
+        let session = Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
         let room = || Wake { continuation: part_at(letter, Point::PartRoom), outcome: Outcome::Room };
         for stage in [Stage::Preparing, Stage::Committed] {
             let parts = spread.get(letter).expect("it has begun");

@@ -10,14 +10,14 @@ use store::{AccountId, DeliveryId, INBOX, Outcome, Recipient, Refusal, Uid, UidR
 use tasks::Continuation;
 use tls::Day;
 
+use super::Point;
 use super::{Certificates, Entry, Expect, Obstacle, Origin, Shown, Upload, described, read};
-use crate::common::Point;
 use crate::cores::Message;
 use crate::engine::Engine;
 use crate::life::ENGINE;
 
-const KEPT: Continuation = Continuation { frame: ENGINE, entry: Point::CertificateKept.entry() };
-const REMOVED: Continuation = Continuation { frame: ENGINE, entry: Point::CertificateRemoved.entry() };
+const KEPT: Continuation = Continuation { frame: ENGINE, entry: Point::Kept.entry() };
+const REMOVED: Continuation = Continuation { frame: ENGINE, entry: Point::Removed.entry() };
 
 /// A certificate that the store takes.
 pub(super) struct Keeping {
@@ -70,7 +70,7 @@ impl Engine {
     /// The store has room for more of it, or has it, or refuses it.
     #[cold]
     #[inline(never)]
-    pub(crate) fn certificate_kept(&mut self, outcome: Outcome) {
+    pub(super) fn certificate_kept(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Room => self.keep_on(),
             Outcome::Delivered => self.show_kept(),

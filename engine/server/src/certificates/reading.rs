@@ -9,13 +9,14 @@ use machine::{Instant, UnixTime};
 use store::{AccountId, INBOX, NewAccount, Outcome, Refusal, Uid};
 use tasks::Continuation;
 
+use super::Point;
 use super::{ACCOUNT, Entry, Expect, Origin, read};
-use crate::common::Point;
 use crate::engine::Engine;
 use crate::life::{ENGINE, Life, READ_AGAIN};
+use crate::making;
 
-const READ: Continuation = Continuation { frame: ENGINE, entry: Point::CertificateRead.entry() };
-const MADE: Continuation = Continuation { frame: ENGINE, entry: Point::AccountMade.entry() };
+const READ: Continuation = Continuation { frame: ENGINE, entry: Point::Read.entry() };
+const MADE: Continuation = Continuation { frame: ENGINE, entry: making::Point::Made.entry() };
 
 /// How often a part is read again that the disk could not read.
 const TRIES: u8 = 10;
@@ -122,7 +123,7 @@ impl Engine {
     /// A part of a letter is there, or cannot be read.
     #[cold]
     #[inline(never)]
-    pub(crate) fn certificate_read(&mut self, outcome: Outcome) {
+    pub(super) fn certificate_read(&mut self, outcome: Outcome) {
         if let Expect::Letters(reading) = &mut self.certificates.expect {
             reading.is_under_way = false;
             match &outcome {

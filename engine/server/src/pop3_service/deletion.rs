@@ -11,7 +11,8 @@ use sometimes::sometimes;
 use store::{Outcome, Refusal, UidRange};
 use tasks::{Countdown, FrameId};
 
-use crate::common::{Common, Point};
+use super::Point;
+use crate::common::Common;
 use crate::maildrop::Maildrop;
 
 use super::{Conversation, Hands};

@@ -10,7 +10,7 @@ use machine::Micros;
 use pop3::{MessageNumber, ReadError};
 use store::{Body, Outcome, Refusal, Uid};
 
-use crate::common::Point;
+use super::Point;
 
 use super::{Hands, State};
 
@@ -152,7 +152,7 @@ fn request_or_fail(session: &mut pop3::Session, hands: &mut Hands<'_>) {
 /// Asks the store for the next part of the message that the session wants, or the connection for room.
 fn request_part(hands: &mut Hands<'_>) -> Result<(), Refusal> {
     let room = hands.common.connections.send_room(hands.caller);
-    let continuation = hands.continuation(Point::MessageRead);
+    let continuation = hands.continuation(Point::Read);
     let State { reading: Some(reading), maildrop: Some(maildrop), read: read @ Read::Idle, .. } = &mut *hands.state
     else {
         return Ok(());

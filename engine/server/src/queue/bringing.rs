@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use relay::report::Kind;
 use store::{AccountId, Guid, MessageInfo, Origin, Recipient, Refusal};
 
-use crate::common::{Common, Point};
+use super::Point;
+use crate::common::Common;
 
 use super::courier::{Courier, Deed, Hands, Stage, bits};
 use super::entry::{self, RECIPIENTS};
@@ -121,7 +122,7 @@ impl Courier {
     /// Hands on what was read, or reads on; what is complete is delivered.
     pub(super) fn hand(&mut self, deed: Deed, hands: &mut Hands<'_>) -> Result<(), Refusal> {
         let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
-        let continuation = hands.continuation(Point::Courier);
+        let continuation = hands.continuation(Point::Attempt);
         if !self.rest.is_empty() {
             let taken = hands.common.store.append(letter, &self.rest, continuation).map_err(lost)?;
             self.rest.drain(..taken);

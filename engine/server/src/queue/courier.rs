@@ -32,8 +32,9 @@ use relay::{Envelope, Reply};
 use store::{AccountId, Beginning, Flags, MessageInfo, OUTBOX, Origin, Outcome, Refusal};
 use tasks::{Continuation, FrameId};
 
+use super::Point;
 use crate::archive::LetterId;
-use crate::common::{Common, Point};
+use crate::common::Common;
 use crate::names::{Known, QuestionNumber};
 
 use super::Place;

@@ -20,6 +20,7 @@ use store::{Beginning, Flags, MarkChange, OUTBOX, Outcome, Refusal, UidRange};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which};
 
+use super::Point;
 use super::courier::Courier;
 use super::entry::{self, Fate, Tally};
 use super::forwarding::reverse_path;
@@ -30,7 +31,7 @@ use super::standing::State;
 use super::{Place, Queue, step};
 use crate::archive::News;
 use crate::clerks::Visitor;
-use crate::common::{Common, Point};
+use crate::common::Common;
 use crate::engine::Engine;
 
 /// Orders of a core at a time.
@@ -466,11 +467,11 @@ impl Engine {
             }
         }
     }
+}
 
-    /// Something that an order has asked the store for.
-    pub(crate) fn order_woken(&mut self, frame: FrameId, outcome: Outcome) {
-        go_on(frame, &mut self.common, |order, common| order.woken(outcome, common));
-    }
+/// The order of this frame gets what it has asked the store for.
+pub(super) fn woken(frame: FrameId, outcome: Outcome, common: &mut Common) {
+    go_on(frame, common, |order, common| order.woken(outcome, common));
 }
 
 fn go_on(frame: FrameId, common: &mut Common, act: impl FnOnce(&mut Order, &mut Common)) {

@@ -12,7 +12,7 @@ use relay::envelope::Unreadable;
 use sometimes::sometimes;
 use store::{Beginning, Body, OUTBOX, Outcome, Refusal};
 
-use crate::common::Point;
+use super::Point;
 
 use super::courier::{Courier, Hands, Stage, Way};
 use super::entry::{self, Tally};
@@ -99,7 +99,7 @@ impl Courier {
         if self.reading == Some(Wanted::No) {
             self.reading = Some(Wanted::Another);
         } else if self.reading.is_none() {
-            let ((account, uid), continuation) = (self.place, hands.continuation(Point::CourierRead));
+            let ((account, uid), continuation) = (self.place, hands.continuation(Point::AttemptRead));
             hands.common.store.own.store.read(account, OUTBOX, uid, offset, continuation)?;
             self.reading = Some(Wanted::Yes);
         }

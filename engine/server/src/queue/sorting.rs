@@ -11,7 +11,8 @@ use relay::destinations::{Admission, Ended};
 use relay::schedule::{self, Next};
 use store::{Flags, MarkChange, Marks, MessageInfo, OUTBOX, Refusal, State, UidRange};
 
-use crate::common::{Common, Point};
+use super::Point;
+use crate::common::Common;
 
 use super::courier::{AGAIN, Come, Courier, Deed, Hands, ROOM_AGAIN, Reporter, Stage, bits};
 use super::entry::{self, Fate, Tally};
@@ -119,7 +120,7 @@ impl Courier {
     }
 
     pub(super) fn mark(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
-        let ((account, uid), continuation) = (self.place, hands.continuation(Point::Courier));
+        let ((account, uid), continuation) = (self.place, hands.continuation(Point::Attempt));
         let set = Marks { flags: self.flags_to_mark, keywords: self.to_mark };
         let change = MarkChange { clear: Marks::default(), set };
         hands.common.store.own.store.mark(account, OUTBOX, uid, change, continuation)?;
@@ -132,14 +133,14 @@ impl Courier {
             self.stage = Stage::Sorted;
             return Ok(());
         };
-        let continuation = hands.continuation(Point::Courier);
+        let continuation = hands.continuation(Point::Attempt);
         hands.common.store.forget_arrival(account, origin, continuation)?;
         self.is_waiting = true;
         Ok(())
     }
 
     pub(super) fn remove(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
-        let ((account, uid), continuation) = (self.place, hands.continuation(Point::Courier));
+        let ((account, uid), continuation) = (self.place, hands.continuation(Point::Attempt));
         hands.common.store.own.store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation)?;
         self.is_waiting = true;
         Ok(())

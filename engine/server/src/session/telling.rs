@@ -7,15 +7,16 @@ use core::net::IpAddr;
 use connections::{Caller, Channel, SERVICES, Security};
 use net::{ConnectionId, Service};
 use store::{AccountId, Outcome, Usage};
-use tasks::FrameId;
+use tasks::{Entry, FrameId};
 
 use crate::allowances::Verdict;
 use crate::archive::Opened;
 use crate::certificates::Replaced;
 use crate::clerks::{Answer, Told};
-use crate::common::{Common, Point};
+use crate::common::Common;
 use crate::engine::Engine;
 use crate::names::{Known, QuestionNumber};
+use crate::pop3_service;
 
 use super::{PeerHalf, Session};
 
@@ -62,10 +63,12 @@ impl Engine {
         self.tell(frame, |session, _| session.peer_half = PeerHalf::Closed);
     }
 
-    pub(crate) fn session_woken(&mut self, frame: FrameId, point: Point, outcome: Outcome) {
+    pub(crate) fn session_woken(&mut self, frame: FrameId, entry: Entry, outcome: Outcome) {
         match self.session_of(frame) {
-            Some(_) => self.tell(frame, |session, common| session.woken(point, outcome, common)),
-            None if point == Point::Deleted => self.common.orphan_ended(frame),
+            Some(_) => self.tell(frame, |session, common| session.woken(entry, outcome, common)),
+            None if pop3_service::Point::of(entry) == Some(pop3_service::Point::Deleted) => {
+                self.common.orphan_ended(frame)
+            }
             None => self.common.forget(outcome),
         }
     }

@@ -17,7 +17,8 @@ use relay::filter::Verdict;
 use smtp::MessageRefusal;
 use store::{Closing, Head, JUNK};
 
-use crate::common::{Common, Point};
+use super::Point;
+use crate::common::Common;
 use crate::jobs::Waiter;
 use crate::names::{Known, QuestionNumber};
 use crate::signing::Signing;
@@ -195,7 +196,7 @@ fn go_on(hands: &mut Hands<'_>) -> Result<(), MessageRefusal> {
 
 fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
     tell_filter(hands);
-    let (room, stored) = (hands.continuation(Point::MessageRoom), hands.continuation(Point::MessageStored));
+    let (room, stored) = (hands.continuation(Point::Room), hands.continuation(Point::Stored));
     let (caller, account) = (hands.caller, hands.account());
     let transaction = hands.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
     let common = &mut *hands.common;

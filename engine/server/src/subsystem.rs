@@ -1,0 +1,42 @@
+//! The subsystems whose frames wait for the store.
+
+use tasks::Entry;
+
+/// One of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Subsystem {
+    /// SMTP sessions.
+    Inbound,
+    /// POP3 sessions.
+    Pop3,
+    /// The accounts of the configuration, made at start.
+    Accounts,
+    /// Certificates that take the place of others.
+    Certificates,
+    /// Messages for accounts of several cores, and those of other cores at the account's owner.
+    Shards,
+    /// Request handlers of the webmail.
+    Webmail,
+    /// Messages that leave the account that has written them.
+    Submission,
+    /// Delivery attempts, and administration of the queue.
+    Outbound,
+}
+
+impl Subsystem {
+    const ALL: [Subsystem; 8] = [
+        Subsystem::Inbound,
+        Subsystem::Pop3,
+        Subsystem::Accounts,
+        Subsystem::Certificates,
+        Subsystem::Shards,
+        Subsystem::Webmail,
+        Subsystem::Submission,
+        Subsystem::Outbound,
+    ];
+
+    /// The one to which a frame belongs that waits at this entry.
+    pub(crate) fn of(entry: Entry) -> Option<Subsystem> {
+        Subsystem::ALL.get(usize::from(entry.subsystem())).copied()
+    }
+}
