@@ -13,6 +13,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use compute::Compute;
 use http::{End, Reply};
 use machine::{CoreId, Entropy, Turn};
 use store::{AccountId, AccountInfo, Outcome, Store};
@@ -25,7 +26,6 @@ use crate::console::Console;
 use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::holds::Holds;
-use crate::jobs::Jobs;
 use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::listeners::{Listeners, number_of};
 use crate::queue::Queue;
@@ -38,6 +38,8 @@ tasks::points! {
     pub(crate) enum Point of Subsystem::Webmail;
     /// Something was asked for.
     Asked,
+    /// A signature is computed.
+    Signed,
 }
 
 /// Clerks of a core.
@@ -128,7 +130,7 @@ pub(crate) struct Office<'a> {
     pub(crate) rows: &'a mut WrittenRows,
     pub(crate) directory: &'a Directory,
     pub(crate) signer: &'a mut Signer,
-    pub(crate) jobs: &'a mut Jobs,
+    pub(crate) compute: &'a mut Compute,
     pub(crate) hostname: &'a str,
     /// What the console is told.
     pub(crate) console: &'a mut Console,
@@ -263,7 +265,7 @@ impl Clerks {
     /// The signature that a request handler waits for was computed.
     fn sign(&mut self, frame: FrameId, office: &mut Office<'_>) {
         let Some(signing) = self.at_work.get_mut(frame).and_then(|working| working.signing.as_mut()) else { return };
-        if signing.take_signature(office.jobs) {
+        if signing.take_signature(office.compute) {
             self.step(frame, office, |clerk, desk| clerk.woken(Outcome::Room, desk));
         }
     }
@@ -421,7 +423,7 @@ impl Common {
             store,
             directory,
             signer,
-            jobs,
+            compute,
             hostname,
             console,
             smtp_settings,
@@ -437,7 +439,7 @@ impl Common {
             rows,
             directory,
             signer,
-            jobs,
+            compute,
             hostname,
             console,
             letter_octets_max,

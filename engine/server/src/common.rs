@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use budget::MemoryBudget;
+use compute::Compute;
 use connections::Connections;
 use dns::Name;
 use http::{Remembered, Site};
@@ -24,7 +25,6 @@ use crate::directory::Directory;
 use crate::filter::Filter;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
-use crate::jobs::Jobs;
 use crate::logins::Logins;
 use crate::names::Names;
 use crate::pop3_service::Orphan;
@@ -68,7 +68,7 @@ pub(crate) struct Common {
     pub(crate) console: Console,
     pub(crate) logins: Logins,
     /// Password hashes and signatures under way.
-    pub(crate) jobs: Jobs,
+    pub(crate) compute: Compute,
     /// What is asked of name servers.
     pub(crate) names: Names,
     /// How long strangers are listened to before they are greeted.

@@ -26,7 +26,7 @@
 //!   first one goes last. A disk that fails is told to all.
 //! - **Names**: the first core asks name servers, and remembers what they said: see `names`.
 //! - **Password hashes and signatures** are computed for all cores by all but the first: see
-//!   `jobs`.
+//!   `compute`.
 //! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right. Failures are told to all, so that
 //!   it does not matter to which core a client comes; how many logins an address has under way each core counts for itself.
 //! - **Letters that are put off** (greylisting): all cores are told of them, and of who is known, so that it does not matter to which core they come again.
@@ -58,11 +58,11 @@ use crate::certificates::{Replaced, Shown, Upload};
 use crate::clerks::Visitor;
 use crate::common::Common;
 use crate::engine::{Engine, budget_of};
-use crate::jobs::JobMessage;
 use crate::logins::Failure;
 use crate::names::{Asker, Inquirer, Known, QuestionNumber};
 use crate::sending::{Parcel, Parcels};
 use crate::sizes::Sizes;
+use compute::JobMessage;
 use configuration::Configuration;
 
 /// The most cores of one machine.
@@ -253,9 +253,8 @@ impl Engine {
                 }
             }
             Message::Job(message) => {
-                if let Some(done) = self.common.jobs.message_arrived(from, message) {
-                    self.job_done(done, machine);
-                }
+                self.common.compute.message_arrived(from, message);
+                self.jobs_done(machine);
             }
             Message::LoginFailed(failure) => self.common.logins.failed_elsewhere(&failure, self.common.turn.now),
             Message::Request(request) => {
@@ -308,7 +307,7 @@ impl Engine {
                 self.common.store.ask(from, Request::TookOver);
             }
             News::Serve(accounts, owners, shown) => {
-                self.common.logins.make_room_for(accounts.password_hashes());
+                self.common.compute.make_room_for(accounts.password_hashes());
                 elsewhere.accounts = accounts;
                 self.common.store.served_by(owners);
                 self.show(shown);
@@ -351,7 +350,7 @@ impl Engine {
             let failure = Arc::new(failure);
             self.lanes.iter_mut().for_each(|lane| lane.waiting.push_back(Message::LoginFailed(Arc::clone(&failure))));
         }
-        while let Some((core, message)) = self.common.jobs.next_message() {
+        while let Some((core, message)) = self.common.compute.next_message() {
             self.tell_core(core, Message::Job(message));
         }
         // Strangers choose how much of this there is: it goes behind no more than so many others, and else waits where it is bounded.

@@ -13,6 +13,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use compute::Done;
 use connections::{Gate, Owner, Stir};
 use machine::{CoreId, Entropy, Instant, Machine, Micros, Sector, Turn};
 use net::{ConnectionId, Event, Events, Output};
@@ -25,7 +26,6 @@ use crate::clock::time_of_day;
 use crate::common::Common;
 use crate::cores::Lane;
 use crate::expiry::Expiry;
-use crate::jobs::{JobNumber, Waiter};
 use crate::life::{Ending, Life};
 use crate::making::Making;
 use crate::pressure::{Crowding, Shedding};
@@ -255,7 +255,9 @@ impl Engine {
                 Some(Subsystem::Webmail) => self.clerk_woken(frame, outcome, machine),
                 Some(Subsystem::Submission) => self.carrier_woken(frame, outcome, machine),
                 Some(Subsystem::Outbound) => self.queue_woken(frame, entry, outcome),
-                Some(Subsystem::Shards) | None => unreachable!("{entry:?} belongs to no subsystem that waits here"),
+                Some(Subsystem::Auth | Subsystem::Shards) | None => {
+                    unreachable!("{entry:?} belongs to no subsystem that waits here")
+                }
             }
         }
     }
@@ -326,11 +328,11 @@ impl Engine {
     /// Phase 6: one thing is computed that takes long and cannot be cut, after all that this turn
     /// had to say is on its way. The kinds take turns.
     fn compute(&mut self, machine: &mut impl Machine) {
-        let Common { connections, jobs, .. } = &self.common;
+        let Common { connections, compute, .. } = &self.common;
         // Most turns have nothing to compute.
         if connections.owner_of(Gate::Handshake).is_some()
             || connections.owner_of(Gate::Verification).is_some()
-            || !jobs.is_idle()
+            || !compute.is_idle()
         {
             self.compute_one(machine);
         }
@@ -343,11 +345,12 @@ impl Engine {
             self.next_computed = kind.next();
             let has_computed = match kind {
                 Computed::Handshake => self.step_handshake(),
-                Computed::Signature => self.compute_signature(machine),
+                Computed::Signature => self.common.compute.compute_signature(),
                 Computed::Verification => self.verify_signature(),
                 Computed::Hash => self.compute_hash(machine),
             };
             if has_computed {
+                self.jobs_done(machine);
                 self.unfinished = true;
                 return;
             }
@@ -365,16 +368,6 @@ impl Engine {
         owner.is_some()
     }
 
-    fn compute_signature(&mut self, entropy: &mut dyn Entropy) -> bool {
-        let Common { jobs, signer, .. } = &mut self.common;
-        let Some(job) = jobs.next_signature() else { return false };
-        let result = signer.compute(&job);
-        if let Some(done) = jobs.computed(job.waiting, result) {
-            self.job_done(done, entropy);
-        }
-        true
-    }
-
     fn verify_signature(&mut self) -> bool {
         let owner = self.common.connections.owner_of(Gate::Verification);
         if let Some(frame) = owner {
@@ -384,26 +377,26 @@ impl Engine {
     }
 
     fn compute_hash(&mut self, machine: &mut impl Machine) -> bool {
-        let Common { jobs, logins, turn: Turn { now, .. }, .. } = &mut self.common;
-        let Some((waiting, task)) = jobs.next_hash(logins.throttle(), *now, self.is_quiet) else { return false };
-        let began = machine.now();
-        let result = logins.compute(task);
-        jobs.rest(began, machine.now());
-        if let Some(done) = jobs.computed(waiting, result) {
-            self.job_done(done, machine);
-        }
-        true
+        let Common { compute, logins, turn, .. } = &mut self.common;
+        compute.compute_hash(logins.throttle(), turn.now, self.is_quiet, || machine.now())
     }
 
-    /// A job is done: its waiter goes on with the result.
-    pub(crate) fn job_done(&mut self, (waiter, number): (Waiter, JobNumber), entropy: &mut dyn Entropy) {
-        match waiter {
-            Waiter::Session(frame) => return self.session_resumed(frame),
-            Waiter::Clerk(frame) => self.clerk_signs(frame, entropy),
-            Waiter::Courier(frame) => self.courier_seals(frame),
+    /// What waits for jobs that are done goes on with their results.
+    pub(crate) fn jobs_done(&mut self, entropy: &mut dyn Entropy) {
+        while let Some(Done { continuation: Continuation { frame, entry }, number }) = self.common.compute.next_done() {
+            match Subsystem::of(entry) {
+                // A session abandons its job before it ends.
+                Some(Subsystem::Auth | Subsystem::Inbound) => {
+                    self.session_resumed(frame);
+                    continue;
+                }
+                Some(Subsystem::Webmail) => self.clerk_signs(frame, entropy),
+                Some(Subsystem::Outbound) => self.courier_seals(frame),
+                _ => unreachable!("{entry:?} waits for no job"),
+            }
+            // Only a frame that is gone has not taken it.
+            self.common.compute.take_result(number);
         }
-        // Only a waiter that is gone has not taken its result. Sessions abandon their jobs before.
-        self.common.jobs.take_result(number);
     }
 
     /// What the stores of all cores want of the disk.
@@ -446,7 +439,7 @@ impl Engine {
             .min(Instant::or_never(self.disk_again))
             .min(Instant::or_never(self.certificates.read_again_at()))
             .min(Instant::or_never(self.next_look()))
-            .min(Instant::or_never(self.common.jobs.next_deadline()))
+            .min(Instant::or_never(self.common.compute.next_deadline()))
             .min(Instant::or_never(self.expiry.next_deadline()));
         Next::At(if buggify!(WakeUpLate) { next + LATE } else { next })
     }

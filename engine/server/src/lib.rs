@@ -23,7 +23,7 @@
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
 //! | `console` | the lines that a turn prints |
-//! | `subsystem` | whose frames wait for the store |
+//! | `subsystem` | whose frames wait for the store, or for what is computed |
 //! | `common` | what all sessions share |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -48,7 +48,6 @@ mod holds;
 mod http_service;
 mod identifier;
 mod in_use;
-mod jobs;
 mod letters;
 mod life;
 mod listeners;

@@ -223,7 +223,7 @@ impl Engine {
     pub(crate) fn accounts_are_made(&mut self) {
         self.common.store.note_accounts();
         let hashes = self.common.store.own.store.accounts().map(|account| account.password_hash());
-        self.common.logins.make_room_for(hashes);
+        self.common.compute.make_room_for(hashes);
         self.begin_reading_certificates();
         self.life = Life::ReadingCertificates;
         self.read_next_certificate();

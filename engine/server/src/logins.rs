@@ -1,7 +1,7 @@
 //! Logins: a name and what proves it arrive, and an answer follows in a later turn.
 //!
 //! A password hash costs some 20 ms and cannot be cut, so it is a job that another core may
-//! compute, one a turn and after all that the turn had to say (`jobs`). A password that was
+//! compute, one a turn and after all that the turn had to say (crate `compute`). A password that was
 //! right within the last hour needs none, nor does a proof of SCRAM: that costs the client what it
 //! spares us, and here a few hashes of a hundred bytes. The answer to a failed login waits as long
 //! as the throttle says; the answer to a right one waits for nothing. That is so whatever the
@@ -16,15 +16,29 @@ use core::net::IpAddr;
 
 use connections::Caller;
 use machine::{Instant, Micros};
-use mail::{Hasher, Throttle, VerifiedLogins};
+use mail::{Throttle, VerifiedLogins};
 use sasl::{Credentials, Nonces, Proof, Puzzle, ScramProof, Signature, Verifier};
 use store::AccountId;
+use tasks::{Continuation, FrameId};
 use webmail::PasswordMark;
 
 use crate::common::Common;
 use crate::directory::Login;
-use crate::jobs::{Applicant, HashTask, JobNumber, JobResult};
+use crate::subsystem::Subsystem;
+use compute::{Applicant, HashTask, JobNumber, JobResult};
 use configuration::PASSWORD_BYTES_MAX;
+
+tasks::points! {
+    /// What a session waits for that concerns a password.
+    pub(crate) enum Point of Subsystem::Auth;
+    /// Its hash is computed.
+    Hashed,
+}
+
+/// The session of this frame waits for a password hash.
+pub(crate) fn hashed(session: FrameId) -> Continuation {
+    Continuation { frame: session, entry: Point::Hashed.entry() }
+}
 
 /// Bytes of a name or a password that are kept until a login is decided. Accounts have shorter
 /// ones, so what is cut off a longer one does not make it right.
@@ -92,9 +106,8 @@ enum Verdict {
     Refused(Micros),
 }
 
-/// The hasher, and what is remembered of logins.
+/// What is remembered of logins.
 pub(crate) struct Logins {
-    hasher: Hasher,
     throttle: Throttle,
     verified: VerifiedLogins,
     nonces: Nonces,
@@ -133,10 +146,9 @@ impl Attempt {
 
 impl Logins {
     /// `cores`: how many the machine has.
-    pub(crate) fn new(cores: u8, hasher: Hasher, keys: [[u8; 16]; 2], nonces: Nonces) -> Logins {
+    pub(crate) fn new(cores: u8, keys: [[u8; 16]; 2], nonces: Nonces) -> Logins {
         let [throttle, verified] = keys;
         Logins {
-            hasher,
             throttle: Throttle::new(throttle),
             verified: VerifiedLogins::new(verified),
             nonces,
@@ -154,21 +166,6 @@ impl Logins {
     /// The failures that are known of.
     pub(crate) fn throttle(&self) -> &Throttle {
         &self.throttle
-    }
-
-    /// Computes a hash: this takes long.
-    pub(crate) fn compute(&mut self, task: HashTask) -> JobResult {
-        match task {
-            HashTask::Check { password, hash } => match self.hasher.verify(&password, &hash) {
-                Ok(true) => JobResult::Right { password, hash },
-                _ => JobResult::Wrong,
-            },
-            HashTask::Spend { password } => {
-                self.hasher.spend(&password);
-                JobResult::Wrong
-            }
-            HashTask::Make { password, salt } => JobResult::Made(self.hasher.hash(&password, salt).unwrap_or_default()),
-        }
     }
 
     /// What comes of an attempt that lets this one in, or nobody.
@@ -214,11 +211,6 @@ impl Logins {
         self.under_way
     }
 
-    /// Makes room for checking passwords against all of `hashes`.
-    pub(crate) fn make_room_for<'a>(&mut self, hashes: impl Iterator<Item = &'a str>) {
-        self.hasher.make_room_for(hashes);
-    }
-
     /// Salt for a new password.
     pub(crate) fn salt(&mut self) -> [u8; sasl::SALT_BYTES] {
         self.nonces.salt()
@@ -227,17 +219,6 @@ impl Logins {
     /// What was never said before, and nobody can guess.
     pub(crate) fn draw_nonce(&mut self) -> String {
         self.nonces.draw()
-    }
-
-    /// Whether a password of the configuration's is the one that `hash` was made of: it costs what a login costs.
-    pub(crate) fn is_of(&mut self, password: &str, hash: &str) -> bool {
-        self.hasher.make_room_for(core::iter::once(hash));
-        self.hasher.verify(password.as_bytes(), hash) == Ok(true)
-    }
-
-    /// The hash of a new password.
-    pub(crate) fn hash(&mut self, password: &str, salt: [u8; mail::SALT_BYTES]) -> Option<String> {
-        self.hasher.hash(password.as_bytes(), salt).ok()
     }
 }
 
@@ -302,7 +283,7 @@ impl Common {
         };
         let name = (throttled == Throttled::Yes).then(|| login.name.clone());
         let applicant = Applicant { address: caller.address, name };
-        AttemptState::Hashing(self.jobs.ask_hash(caller.connection.0, applicant, task))
+        AttemptState::Hashing(self.compute.ask_hash(hashed(caller.connection.0), applicant, task))
     }
 
     /// Which account a hash that was computed lets in. A password that was changed meanwhile is not
@@ -324,7 +305,7 @@ impl Common {
             // The password has changed since.
             AttemptState::Verified(..) => self.logins.verdict(attempt, None, self.turn.now),
             AttemptState::Hashing(number) => {
-                let result = self.jobs.take_result(number)?;
+                let result = self.compute.take_result(number)?;
                 let granted = self.let_in_by(&attempt.login, &result);
                 self.logins.verdict(attempt, granted, self.turn.now)
             }
@@ -363,7 +344,7 @@ impl Common {
     pub(crate) fn login_abandoned(&mut self, attempt: &Attempt) {
         self.logins.end(attempt, self.turn.now);
         if let AttemptState::Hashing(number) = attempt.state {
-            self.jobs.abandon(number);
+            self.compute.abandon(number);
         }
     }
 }

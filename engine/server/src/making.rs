@@ -69,7 +69,7 @@ impl Engine {
                 let (mut salt, mut verifier_salt) = ([0; mail::SALT_BYTES], [0; sasl::SALT_BYTES]);
                 entropy.random(&mut salt);
                 entropy.random(&mut verifier_salt);
-                let password_hash = self.common.logins.hash(password, salt).unwrap_or_default();
+                let password_hash = self.common.compute.hash_now(password.as_bytes(), salt);
                 let verifier = Derivation::begin(password.as_bytes(), verifier_salt);
                 self.making = Some(Box::new(Making { user, password_hash, verifier }));
             }
@@ -85,12 +85,12 @@ impl Engine {
 
     /// Whether the configuration says the password that it said when the account was made, or last got one from it, as far as that is asked.
     fn is_as_configured(&mut self, account: AccountId, password: &Password) -> bool {
-        let Common { store, logins, .. } = &mut self.common;
+        let Common { store, compute, .. } = &mut self.common;
         let Some(known) = store.own.store.account(account) else { return false };
         let before = if known.replaced().is_empty() { known.password_hash() } else { known.replaced() };
         match password {
             Password::Plain(_) if known.replaced().is_empty() => true,
-            Password::Plain(password) => logins.is_of(password, before),
+            Password::Plain(password) => compute.is_password_of(password, before),
             Password::Argon2id(hash) => hash == before,
         }
     }

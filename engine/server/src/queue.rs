@@ -104,6 +104,8 @@ tasks::points! {
     AttemptRead,
     /// Administration of the queue: something was asked for.
     Order,
+    /// A delivery attempt: a signature is computed.
+    Signed,
 }
 
 /// Entries of a core that leave at a time.
@@ -421,6 +423,7 @@ impl Engine {
         match (Point::of(entry), common.queue.couriers.get(frame)) {
             (Some(Point::Order), _) => orders::woken(frame, outcome, common),
             (_, None) | (None, _) => common.forget(outcome),
+            (Some(Point::Signed), _) => unreachable!("the store computes no signature"),
             (Some(Point::AttemptRead), _) => step(frame, common, |courier, hands| courier.part_arrived(outcome, hands)),
             (Some(Point::Attempt), _) => step(frame, common, |courier, hands| courier.woken(outcome, hands)),
         }

@@ -5,8 +5,8 @@
 //!
 //! Invariants:
 //! - What is signed is what is stored. No more of a letter is in memory than its header.
-//! - A signature takes up to some milliseconds and cannot be cut, so it is a job (`jobs`). The
-//!   waiter is a session, a request handler of the webmail, or a delivery attempt that seals a
+//! - A signature takes up to some milliseconds and cannot be cut, so it is a job (crate `compute`). What
+//!   waits for it is a session, a request handler of the webmail, or a delivery attempt that seals a
 //!   forwarded message (`queue::sealing`).
 //! - Of each letter [`LEAST_BYTES`] of the header are kept, whatever others keep. What it needs
 //!   more comes from a pool of [`POOL_BYTES`] for all letters of a core, of which one address gets
@@ -26,10 +26,11 @@ use dkim::{Algorithm, Message, Reading, SigningKey, UnsignedField};
 use dns::Name;
 use machine::UnixTime;
 use store::{Head, Refusal};
+use tasks::Continuation;
 
 use crate::author::{Author, Authors};
 use crate::directory::Directory;
-use crate::jobs::{JobNumber, JobResult, Jobs, SignatureJob, Waiter};
+use compute::{Compute, JobNumber, JobResult};
 
 /// Bytes of a header that are always kept: as much as most letters have.
 pub(crate) const LEAST_BYTES: u32 = 16 * 1024;
@@ -48,11 +49,6 @@ impl Signer {
     /// `key` is random.
     pub(crate) fn new(keys: Arc<[SigningKey]>, key: [u8; 16]) -> Signer {
         Signer { keys, kept: MemoryBudget::new(POOL_BYTES, key) }
-    }
-
-    /// Computes a signature, which takes up to some milliseconds.
-    pub(crate) fn compute(&self, job: &SignatureJob) -> JobResult {
-        JobResult::Signed(self.keys.get(job.key).and_then(|key| key.sign(&job.signed).ok()))
     }
 
     /// The key that seals ARC chains, and its number. It is an RSA key, since not all verifiers
@@ -136,9 +132,9 @@ impl Signing {
         self.stage = Stage::Over;
     }
 
-    /// Asks for the next signature, if one is left and none was asked for. Returns whether one is
-    /// being computed.
-    pub(crate) fn ask(&mut self, waiter: Waiter, signer: &Signer, jobs: &mut Jobs, now: UnixTime) -> bool {
+    /// Asks for the next signature, if one is left and none was asked for. What waits for it is
+    /// resumed `at` this point. Returns whether one is being computed.
+    pub(crate) fn ask(&mut self, at: Continuation, signer: &Signer, compute: &mut Compute, now: UnixTime) -> bool {
         while self.job.is_none()
             && let Stage::Arrived(message, domain, next) = &mut self.stage
         {
@@ -148,7 +144,7 @@ impl Signing {
             };
             // Another key may sign a message that this key cannot.
             if let Ok(mut field) = message.prepare(key, domain, now) {
-                self.job = Some((jobs.ask_signature(waiter, field.take_signed(), *next), field));
+                self.job = Some((compute.ask_signature(at, field.take_signed(), *next), field));
             }
             *next += 1;
         }
@@ -156,8 +152,8 @@ impl Signing {
     }
 
     /// Takes the signature that was asked for. False: it is not there.
-    pub(crate) fn take_signature(&mut self, jobs: &mut Jobs) -> bool {
-        let result = self.job.as_ref().and_then(|(number, _)| jobs.take_result(*number));
+    pub(crate) fn take_signature(&mut self, compute: &mut Compute) -> bool {
+        let result = self.job.as_ref().and_then(|(number, _)| compute.take_result(*number));
         let Some((JobResult::Signed(signature), (_, field))) =
             result.and_then(|result| Some((result, self.job.take()?)))
         else {
@@ -168,10 +164,10 @@ impl Signing {
     }
 
     /// It is not needed any more.
-    pub(crate) fn forget(&mut self, signer: &mut Signer, jobs: &mut Jobs) {
+    pub(crate) fn forget(&mut self, signer: &mut Signer, compute: &mut Compute) {
         self.stage = Stage::Over;
         if let Some((number, _)) = self.job.take() {
-            jobs.abandon(number);
+            compute.abandon(number);
         }
         signer.kept.release(&mut self.charge, self.address);
     }

@@ -61,6 +61,8 @@ tasks::points! {
     Room,
     /// Its message is on the disk.
     Stored,
+    /// A signature under its message is computed.
+    Signed,
 }
 
 /// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
@@ -343,7 +345,7 @@ impl Hands<'_> {
             inquiry.forget(self.caller, self.common);
         }
         if let Some(mut signing) = message.signing {
-            signing.forget(&mut self.common.signer, &mut self.common.jobs);
+            signing.forget(&mut self.common.signer, &mut self.common.compute);
         }
     }
 

@@ -3,15 +3,17 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use budget::MemoryBudget;
+use compute::Compute;
 use connections::{Connections, TlsTable};
 use dns::Name;
 use http::Remembered;
 use machine::{Card, CoreId, Entropy, Machine, Turn};
-use mail::{Greylist, Hasher, Strangers};
+use mail::{Greylist, Strangers};
 use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use sasl::Nonces;
@@ -30,7 +32,6 @@ use crate::expiry::Expiry;
 use crate::filter::Filter;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
-use crate::jobs::Jobs;
 use crate::logins::Logins;
 use crate::names::Names;
 use crate::queue::Queue;
@@ -78,8 +79,8 @@ impl Engine {
             bodies: 0,
             replies: 0,
             bodies_max: sizes.http_bodies_bytes(),
-            logins: Logins::new(cores, Hasher::new(), [random(machine), random(machine)], Nonces::new(random(machine))),
-            jobs: Jobs::new(core, cores),
+            logins: Logins::new(cores, [random(machine), random(machine)], Nonces::new(random(machine))),
+            compute: Compute::new(core, cores, Arc::clone(&signing_keys)),
             names: Names::new(core, configuration.network.as_ref(), random(machine)),
             greeting_delay: Some(configuration.abuse.greeting_delay).filter(|delay| delay.0 > 0),
             strangers: Strangers::new(configuration.abuse.limits, random(machine)),

@@ -1,10 +1,12 @@
-//! The subsystems whose frames wait for the store.
+//! The subsystems whose frames wait for the store, or for what is computed.
 
 use tasks::Entry;
 
 /// One of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Subsystem {
+    /// Sessions of any protocol, with what concerns passwords.
+    Auth,
     /// SMTP sessions.
     Inbound,
     /// POP3 sessions.
@@ -24,7 +26,8 @@ pub(crate) enum Subsystem {
 }
 
 impl Subsystem {
-    const ALL: [Subsystem; 8] = [
+    const ALL: [Subsystem; 9] = [
+        Subsystem::Auth,
         Subsystem::Inbound,
         Subsystem::Pop3,
         Subsystem::Accounts,

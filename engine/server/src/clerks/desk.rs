@@ -10,10 +10,9 @@ use store::{AccountId, Closing, Guid, MailboxId, Origin, Recipient, Refusal, Sto
 use tasks::Continuation;
 use webmail::{Desk, Excess, Posting, QueueAsked, QueueTold, Which, WrittenRows};
 
-use super::{At, Office, Visitor};
+use super::{At, Office, Point, Visitor};
 use crate::allowances;
 use crate::archive::Request;
-use crate::jobs::Waiter;
 use crate::queue;
 
 /// All letters that are written here share what one client's may have.
@@ -97,8 +96,8 @@ impl Desk for At<'_, '_> {
     fn signatures(&mut self) -> Option<Vec<u8>> {
         let Some(signing) = self.signing else { return Some(Vec::new()) };
         signing.ended(self.office.directory);
-        let waiter = Waiter::Clerk(self.continuation.frame);
-        if signing.ask(waiter, self.office.signer, self.office.jobs, self.office.turn.wall) {
+        let at = Continuation { entry: Point::Signed.entry(), ..self.continuation };
+        if signing.ask(at, self.office.signer, self.office.compute, self.office.turn.wall) {
             return None;
         }
         let head = signing.head(&[]);
@@ -173,7 +172,7 @@ impl Desk for At<'_, '_> {
 impl At<'_, '_> {
     fn stop_signing(&mut self) {
         if let Some(mut signing) = self.signing.take() {
-            signing.forget(self.office.signer, self.office.jobs);
+            signing.forget(self.office.signer, self.office.compute);
         }
     }
 }

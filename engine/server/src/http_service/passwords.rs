@@ -1,5 +1,5 @@
 //! A new password is made ready where the connection is: its hash by a job as for a login
-//! (`jobs`), its verifier step by step, a turn each.
+//! (crate `compute`), its verifier step by step, a turn each.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -9,7 +9,8 @@ use sasl::Derivation;
 use webmail::{NewPassword, PasswordMark, Secrets, Visit};
 
 use crate::common::Common;
-use crate::jobs::{Applicant, HashTask, JobNumber, JobResult};
+use crate::logins;
+use compute::{Applicant, HashTask, JobNumber, JobResult};
 
 /// A password of which is made what is kept.
 pub(super) struct Making {
@@ -32,14 +33,14 @@ impl Making {
         let task = HashTask::Make { password: new.wanted.to_vec(), salt: common.logins.salt() };
         // The client has proved who it is: nothing is held against it.
         let applicant = Applicant { address: caller.address, name: None };
-        let number = common.jobs.ask_hash(caller.connection.0, applicant, task);
+        let number = common.compute.ask_hash(logins::hashed(caller.connection.0), applicant, task);
         Making { new, replaced, stage: Stage::Hashing(number) }
     }
 
     /// Nobody waits for the new password any more.
     pub(super) fn abandoned(&self, common: &mut Common) {
         if let Stage::Hashing(number) = self.stage {
-            common.jobs.abandon(number);
+            common.compute.abandon(number);
         }
     }
 
@@ -58,7 +59,7 @@ impl Making {
         let frame = caller.connection.0;
         match &mut self.stage {
             Stage::Hashing(number) => {
-                let JobResult::Made(hash) = common.jobs.take_result(*number)? else { return None };
+                let JobResult::Made(hash) = common.compute.take_result(*number)? else { return None };
                 let derivation = Derivation::begin(&self.new.wanted, common.logins.salt());
                 self.stage = Stage::Deriving(hash, Box::new(derivation));
             }

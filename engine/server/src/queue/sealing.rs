@@ -21,8 +21,9 @@ use machine::Turn;
 use store::Refusal;
 
 use crate::common::Common;
-use crate::jobs::{JobNumber, JobResult, Waiter};
+use compute::{JobNumber, JobResult};
 
+use super::Point;
 use super::courier::{Courier, Hands, Stage, Way};
 use super::entry::domain_of;
 use super::forwarding::OWN;
@@ -59,19 +60,19 @@ pub(super) struct Found {
 impl Unsealed {
     /// Asks for the next signature. False: it cannot be made.
     fn ask(&mut self, hands: &mut Hands<'_>) -> bool {
-        let Common { signer, jobs, turn: Turn { wall, .. }, .. } = &mut *hands.common;
+        let at = hands.continuation(Point::Signed);
+        let Common { signer, compute, turn: Turn { wall, .. }, .. } = &mut *hands.common;
         let prepared = signer.sealing_key().and_then(|(number, key)| {
             Some((number, self.sealing.prepare(&self.message, key, &self.domain, *wall).ok()?))
         });
-        let waiter = Waiter::Courier(hands.frame);
-        self.job = prepared.map(|(key, mut field)| (jobs.ask_signature(waiter, field.take_signed(), key), field));
+        self.job = prepared.map(|(key, mut field)| (compute.ask_signature(at, field.take_signed(), key), field));
         self.job.is_some()
     }
 
     /// Takes the signature that was asked for. False: it could not be made.
     fn take_signature(&mut self, hands: &mut Hands<'_>) -> bool {
         let Some((number, field)) = self.job.take() else { return false };
-        match hands.common.jobs.take_result(number) {
+        match hands.common.compute.take_result(number) {
             Some(JobResult::Signed(Some(signature))) => {
                 self.sealing.signed(field, &signature);
                 true

@@ -16,10 +16,10 @@ use message::{Findings, return_path};
 use relay::filter::Verdict;
 use smtp::MessageRefusal;
 use store::{Closing, Head, JUNK};
+use tasks::{Continuation, FrameId};
 
 use super::Point;
 use crate::common::Common;
-use crate::jobs::Waiter;
 use crate::names::{Known, QuestionNumber};
 use crate::signing::Signing;
 
@@ -92,7 +92,7 @@ pub(super) fn resumed(session: &mut smtp::Session, hands: &mut Hands<'_>) {
         // It may be its turn.
         (Ending::Asking, ..) => {}
         (Ending::Signing, _, Some(signing)) => {
-            if !signing.take_signature(&mut common.jobs) {
+            if !signing.take_signature(&mut common.compute) {
                 return;
             }
         }
@@ -225,16 +225,16 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
             if common.signer.has_keys() {
                 return Ok(Step::Done(Ending::Signing));
             }
-            signing.forget(&mut common.signer, &mut common.jobs);
+            signing.forget(&mut common.signer, &mut common.compute);
             Ok(Step::Done(Ending::Proving))
         }
         (Ending::Signing, _) => {
             let signing = message.signing.as_mut().ok_or(MessageRefusal::TryLater)?;
-            if signing.ask(Waiter::Session(caller.connection.0), &common.signer, &mut common.jobs, common.turn.wall) {
+            if signing.ask(signed(caller.connection.0), &common.signer, &mut common.compute, common.turn.wall) {
                 return Ok(Step::Waits);
             }
             let saying = above(signing, Some(reverse_path).filter(|_| !is_elsewhere), common)?;
-            signing.forget(&mut common.signer, &mut common.jobs);
+            signing.forget(&mut common.signer, &mut common.compute);
             Ok(Step::Done(Ending::Saying(saying)))
         }
         (Ending::Proving, None) => Ok(Step::Done(Ending::Asking)),
@@ -370,4 +370,9 @@ impl Saying {
         let head = Head::of(self.fields.len()).unwrap_or(Head::NONE);
         Closing { date: common.turn.wall, head, mailbox: self.is_suspect.then_some(JUNK) }
     }
+}
+
+/// The session of this frame waits for a signature.
+fn signed(session: FrameId) -> Continuation {
+    Continuation { frame: session, entry: Point::Signed.entry() }
 }
