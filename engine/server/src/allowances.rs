@@ -17,6 +17,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use configuration::PerDay;
 use machine::UnixTime;
 use store::{AccountId, NoteChange, Store};
 use tasks::{Continuation, FrameId};
@@ -26,7 +27,6 @@ use crate::archive::Archive;
 use crate::console::Console;
 use crate::directory::Directory;
 use crate::queue;
-use configuration::PerDay;
 
 /// The key of the note.
 const KEY: &[u8] = b"sent";

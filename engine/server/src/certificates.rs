@@ -29,6 +29,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+use configuration::CERTIFICATES_MAX;
 use http::Remembered;
 use machine::{CoreId, UnixTime};
 use store::{Outcome, Uid};
@@ -39,7 +40,6 @@ use crate::cores::Message;
 use crate::engine::Engine;
 use crate::expiry::Expiry;
 use crate::subsystem::Subsystem;
-use configuration::CERTIFICATES_MAX;
 
 use keeping::Keeping;
 use reading::Reading;

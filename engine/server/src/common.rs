@@ -7,12 +7,15 @@ use alloc::vec::Vec;
 
 use budget::MemoryBudget;
 use compute::Compute;
+use configuration::{Access, Relay};
 use connections::Connections;
 use dns::Name;
 use http::{Remembered, Site};
 use machine::{Micros, Turn};
 use mail::{Greylist, Strangers};
 use message::DateTimeNow;
+use resolver::Names;
+use resolver::Ourselves;
 use smtp::{ForwardPath, RecipientRefusal};
 use store::{AccountId, Outcome};
 use webmail::WrittenRows;
@@ -26,13 +29,11 @@ use crate::filter::Filter;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
-use crate::names::Names;
 use crate::pop3_service::Orphan;
 use crate::queue::Queue;
 use crate::signing::Signer;
 use crate::smtp_service::lists::Lists;
 use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
-use configuration::{Access, Relay};
 
 /// What all sessions share.
 pub(crate) struct Common {
@@ -104,6 +105,11 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// What we are, and what we can reach.
+    pub(crate) fn ourselves(&self) -> Ourselves {
+        Ourselves::of(&self.hostname, self.connections.net(), &self.relay.private_networks)
+    }
+
     pub(crate) fn recipient(&self, path: &ForwardPath<'_>) -> Result<AccountId, RecipientRefusal> {
         self.directory.recipient(&self.store, |address| self.connections.net().has_address(address), path)
     }

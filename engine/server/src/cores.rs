@@ -24,7 +24,7 @@
 //! - **Life**: the first core opens the disk, makes the accounts, hands over to the others their shares of the shards, and tells them
 //!   to serve when all have taken theirs. Asked to stop, it tells the others. Each stops when no other may ask it for anything; the
 //!   first one goes last. A disk that fails is told to all.
-//! - **Names**: the first core asks name servers, and remembers what they said: see `names`.
+//! - **Names**: the first core asks name servers, and remembers what they said: see crate `resolver`.
 //! - **Password hashes and signatures** are computed for all cores by all but the first: see
 //!   `compute`.
 //! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right. Failures are told to all, so that
@@ -41,12 +41,14 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use compute::JobMessage;
+use configuration::Configuration;
 use dkim::SigningKey;
-use dns::Question;
 use http::Site;
 use machine::{CoreId, Entropy, Machine};
 use mail::{Greylist, Met};
 use net::NetMessage;
+use resolver::NameMessage;
 use rings::{Receiver, Sender};
 use sometimes::{buggify, sometimes};
 use store::{Answer, Errand};
@@ -59,11 +61,8 @@ use crate::clerks::Visitor;
 use crate::common::Common;
 use crate::engine::{Engine, budget_of};
 use crate::logins::Failure;
-use crate::names::{Asker, Inquirer, Known, QuestionNumber};
 use crate::sending::{Parcel, Parcels};
 use crate::sizes::Sizes;
-use compute::JobMessage;
-use configuration::Configuration;
 
 /// The most cores of one machine.
 pub const CORES_MAX: u8 = net::CORES_MAX as u8;
@@ -166,10 +165,8 @@ pub(crate) enum Message {
     CertificatesShown,
     /// From the core that keeps them: what came of a certificate that the session of this frame has sent.
     Uploaded(FrameId, Box<Replaced>),
-    /// To the first core, which asks name servers.
-    NameAsked(Box<(Asker, Question)>),
-    /// From the first core: what came of this question.
-    NameKnown(Inquirer, QuestionNumber, Box<Known>),
+    /// A question to name servers, to the first core, or what came of it.
+    Name(NameMessage),
     /// A login has failed: the throttle of each core knows of the failures on all.
     LoginFailed(Arc<Failure>),
     /// A letter was put off, or an origin of letters is known.
@@ -242,11 +239,10 @@ impl Engine {
             Message::Certificates(shown) => self.certificates_arrived(from, shown),
             Message::CertificatesShown => self.certificates_shown(),
             Message::Uploaded(frame, replaced) => self.session_certificate_replaced(frame, *replaced),
-            Message::NameAsked(asked) => {
-                let (asker, question) = *asked;
-                self.common.names.asked_from(from, asker, question);
+            Message::Name(message) => {
+                self.common.names.message_arrived(from, message);
+                self.tell_names();
             }
-            Message::NameKnown(who, number, known) => self.name_known(who, number, *known),
             Message::Met(met) => {
                 if let Some(greylist) = &mut self.common.greylist {
                     greylist.told(met, self.common.turn.now);

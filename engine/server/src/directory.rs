@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 
+use configuration::{Configuration, Forwarding, HostName, Quota, User};
 use dns::Name;
 use smtp::{ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 use store::{AccountId, Recipient};
@@ -17,7 +18,6 @@ use store::{AccountId, Recipient};
 use crate::allowances::Daily;
 use crate::archive::Archive;
 use crate::queue;
-use configuration::{Configuration, Forwarding, HostName, Quota, User};
 
 /// Bytes of the longest canonical address: local part, `@`, domain.
 const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;

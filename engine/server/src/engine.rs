@@ -14,9 +14,11 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use compute::Done;
+use configuration::User;
 use connections::{Gate, Owner, Stir};
 use machine::{CoreId, Entropy, Instant, Machine, Micros, Sector, Turn};
 use net::{ConnectionId, Event, Events, Output};
+use resolver::Told;
 use sometimes::buggify;
 use store::{CRASH_SECTOR, State, Store, Wake};
 use tasks::{Budget, Continuation, FrameId};
@@ -24,7 +26,7 @@ use tasks::{Budget, Continuation, FrameId};
 use crate::certificates::Certificates;
 use crate::clock::time_of_day;
 use crate::common::Common;
-use crate::cores::Lane;
+use crate::cores::{Lane, Message};
 use crate::expiry::Expiry;
 use crate::life::{Ending, Life};
 use crate::making::Making;
@@ -33,7 +35,6 @@ use crate::sending::{Parcel, Parcels, Through};
 use crate::session::Session;
 use crate::sizes::Sizes;
 use crate::subsystem::Subsystem;
-use configuration::User;
 
 /// Frames taken from the card in one turn.
 const FRAMES_PER_TURN: u32 = 64;
@@ -470,8 +471,8 @@ impl Engine {
                     owner => self.owner_stirred(owner, connection, Stir::Over),
                 },
                 Event::Datagram { port, peer, ref bytes } => {
-                    let place = bytes.clone();
-                    self.name_datagram_arrived((port, peer), &place, frame);
+                    let Common { names, connections, turn, .. } = &mut self.common;
+                    names.datagram_arrived(turn.now, (port, peer), connections.net().datagram(frame, bytes));
                 }
                 Event::AddressChanged { address } => self.announce_address(address),
                 Event::Ipv6AddressesChanged => self.announce_ipv6_addresses(),
@@ -481,6 +482,27 @@ impl Engine {
             }
         }
         self.events.clear();
+    }
+
+    /// What was asked about names is asked on, and what is known is told.
+    fn look_names_up(&mut self) {
+        let Common { names, connections, turn, .. } = &mut self.common;
+        names.work(turn.now, connections);
+        while let Some((core, message)) = self.common.names.next_message() {
+            self.tell_core(core, Message::Name(message));
+        }
+        self.tell_names();
+    }
+
+    /// What has asked about names is told what is known of them.
+    pub(crate) fn tell_names(&mut self) {
+        while let Some(Told { at: Continuation { frame, entry }, number, known }) = self.common.names.next_told() {
+            match Subsystem::of(entry) {
+                Some(Subsystem::Inbound) => self.session_name_known(frame, number, known),
+                Some(Subsystem::Outbound) => self.courier_name_known(frame, number, known),
+                _ => unreachable!("{entry:?} asks about no name"),
+            }
+        }
     }
 
     /// There is more to hear by a connection, or more room.
@@ -495,7 +517,10 @@ impl Engine {
     #[cold]
     fn owner_stirred(&mut self, owner: Owner, connection: ConnectionId, stir: Stir) {
         match owner {
-            Owner::Resolver => self.name_stream_stirred(connection, stir),
+            Owner::Resolver => {
+                let Common { names, connections, turn, .. } = &mut self.common;
+                names.stream_stirred(turn.now, connection, stir, connections);
+            }
             Owner::Outbound(frame) => self.line_stirred(frame, stir),
             Owner::Filter(frame) => self.tell(frame, |session, common| session.filter_stirred(stir, common)),
             Owner::Session => {}
@@ -506,7 +531,7 @@ impl Engine {
     #[cold]
     pub(crate) fn bytes_without_session(&mut self, connection: ConnectionId, bytes: &[u8]) {
         match self.common.connections.owner(connection) {
-            Owner::Resolver => self.name_bytes_arrived(connection, bytes),
+            Owner::Resolver => self.common.names.bytes_arrived(self.common.turn.now, connection, bytes),
             owner @ (Owner::Outbound(_) | Owner::Filter(_)) => {
                 self.common.connections.keep(connection, bytes);
                 self.owner_stirred(owner, connection, Stir::Bytes);

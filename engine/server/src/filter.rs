@@ -12,11 +12,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use configuration::WhenAway;
 use connections::Connections;
 use machine::{Instant, Micros};
 use tasks::FrameId;
-
-use configuration::WhenAway;
 
 /// Letters of a core that are asked about at a time.
 const QUESTIONS_MAX: usize = 16;

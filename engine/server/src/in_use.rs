@@ -2,9 +2,10 @@
 
 use core::iter::Sum;
 
+use connections::Handshakes;
+
 use crate::engine::Engine;
 use crate::sending::Parcels;
-use connections::Handshakes;
 
 /// What sessions hold at this moment. Nothing of it when there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

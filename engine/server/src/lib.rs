@@ -17,7 +17,6 @@
 //! | `pressure` | who has to go when something runs short |
 //! | `smtp_service`, `pop3_service`, `http_service` | the hands of the protocols |
 //! | `logins` | a password, a gate, an answer in time; or a proof |
-//! | `names` | what sessions ask name servers |
 //! | `directory` | from a path to an account |
 //! | `author`, `signing` | in whose name a message is, and that domain's signatures under a letter of our own users |
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
@@ -54,8 +53,6 @@ mod listeners;
 mod logins;
 mod maildrop;
 mod making;
-mod names;
-mod places;
 mod pop3_service;
 mod pressure;
 mod queue;

@@ -14,6 +14,8 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use core::net::IpAddr;
 
+use compute::{Applicant, HashTask, JobNumber, JobResult};
+use configuration::PASSWORD_BYTES_MAX;
 use connections::Caller;
 use machine::{Instant, Micros};
 use mail::{Throttle, VerifiedLogins};
@@ -25,8 +27,6 @@ use webmail::PasswordMark;
 use crate::common::Common;
 use crate::directory::Login;
 use crate::subsystem::Subsystem;
-use compute::{Applicant, HashTask, JobNumber, JobResult};
-use configuration::PASSWORD_BYTES_MAX;
 
 tasks::points! {
     /// What a session waits for that concerns a password.

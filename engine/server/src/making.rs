@@ -11,6 +11,7 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use configuration::{Password, User};
 use machine::Entropy;
 use sasl::Derivation;
 use store::{AccountId, NewAccount, NewPassword, Outcome};
@@ -20,7 +21,6 @@ use crate::common::Common;
 use crate::engine::Engine;
 use crate::life::{ENGINE, Life};
 use crate::subsystem::Subsystem;
-use configuration::{Password, User};
 
 tasks::points! {
     /// Where the engine waits for the store while it makes accounts.

@@ -75,12 +75,12 @@ use connections::{Owner, Stir};
 use machine::{Instant, Micros};
 use relay::destinations::{Destinations, Ended, Limits};
 use relay::tally::Tally;
+use resolver::{Known, QuestionNumber};
 use store::{AccountId, OUTBOX, Outcome, Store, Uid};
 use tasks::{DelayQueue, Entry, FrameId, FrameTable};
 
 use crate::common::Common;
 use crate::engine::Engine;
-use crate::names::{Known, QuestionNumber};
 use crate::subsystem::Subsystem;
 
 use courier::{Courier, Hands, Way};
@@ -106,6 +106,8 @@ tasks::points! {
     Order,
     /// A delivery attempt: a signature is computed.
     Signed,
+    /// A delivery attempt: it is known what was asked about a name.
+    NameKnown,
 }
 
 /// Entries of a core that leave at a time.
@@ -423,7 +425,7 @@ impl Engine {
         match (Point::of(entry), common.queue.couriers.get(frame)) {
             (Some(Point::Order), _) => orders::woken(frame, outcome, common),
             (_, None) | (None, _) => common.forget(outcome),
-            (Some(Point::Signed), _) => unreachable!("the store computes no signature"),
+            (Some(Point::Signed | Point::NameKnown), _) => unreachable!("the store has not been asked for that"),
             (Some(Point::AttemptRead), _) => step(frame, common, |courier, hands| courier.part_arrived(outcome, hands)),
             (Some(Point::Attempt), _) => step(frame, common, |courier, hands| courier.woken(outcome, hands)),
         }

@@ -13,6 +13,7 @@ mod telling;
 use connections::{Caller, Channel, Protocol, ServiceEntry, Stir};
 use machine::Micros;
 use mail::ConnectionKind;
+use resolver::{Known, QuestionNumber};
 use sometimes::{buggify, sometimes};
 use store::{AccountId, Outcome, Usage};
 use tasks::Entry;
@@ -23,7 +24,6 @@ use crate::certificates::Replaced;
 use crate::clerks::Told;
 use crate::common::Common;
 use crate::handshakes::{Handshake, LOOK};
-use crate::names::{Known, QuestionNumber};
 use crate::pressure::Mark;
 use crate::{certificates, http_service, pop3_service, smtp_service};
 

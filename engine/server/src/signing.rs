@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use budget::{Charge, MemoryBudget};
+use compute::{Compute, JobNumber, JobResult};
 use dkim::{Algorithm, Message, Reading, SigningKey, UnsignedField};
 use dns::Name;
 use machine::UnixTime;
@@ -30,7 +31,6 @@ use tasks::Continuation;
 
 use crate::author::{Author, Authors};
 use crate::directory::Directory;
-use compute::{Compute, JobNumber, JobResult};
 
 /// Bytes of a header that are always kept: as much as most letters have.
 pub(crate) const LEAST_BYTES: u32 = 16 * 1024;

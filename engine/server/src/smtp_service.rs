@@ -26,6 +26,7 @@ use connections::{Caller, Channel};
 use machine::Micros;
 use mail::Deed;
 use message::{Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Revision, return_path};
+use resolver::{Known, QuestionNumber};
 use sasl::{Credentials, Puzzle};
 use smtp::{
     Envelope, Extensions, ForwardPath, Haste, Holds, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings,
@@ -40,7 +41,6 @@ use crate::archive::LetterId;
 use crate::common::Common;
 use crate::identifier::Identifier;
 use crate::logins::Attempt;
-use crate::names::{Known, QuestionNumber};
 use crate::session::WaitsFor;
 use crate::subsystem::Subsystem;
 
@@ -63,6 +63,8 @@ tasks::points! {
     Stored,
     /// A signature under its message is computed.
     Signed,
+    /// It is known what it has asked about a name.
+    NameKnown,
 }
 
 /// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
@@ -571,4 +573,9 @@ fn message_refusal(refusal: Refusal) -> MessageRefusal {
         Refusal::ReadOnly | Refusal::WriteFailed => MessageRefusal::DiskFailed,
         _ => MessageRefusal::TryLater,
     }
+}
+
+/// The session of this frame waits for what is known of a name.
+fn name_known_at(session: FrameId) -> Continuation {
+    Continuation { frame: session, entry: Point::NameKnown.entry() }
 }

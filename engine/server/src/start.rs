@@ -9,6 +9,7 @@ use core::net::IpAddr;
 
 use budget::MemoryBudget;
 use compute::Compute;
+use configuration::{Configuration, Network};
 use connections::{Connections, TlsTable};
 use dns::Name;
 use http::Remembered;
@@ -16,6 +17,7 @@ use machine::{Card, CoreId, Entropy, Machine, Turn};
 use mail::{Greylist, Strangers};
 use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
+use resolver::Names;
 use sasl::Nonces;
 use webmail::WrittenRows;
 
@@ -33,7 +35,6 @@ use crate::filter::Filter;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
-use crate::names::Names;
 use crate::queue::Queue;
 use crate::sending::Parcels;
 use crate::signing::Signer;
@@ -41,7 +42,6 @@ use crate::sizes::Sizes;
 use crate::smtp_service::lists::Lists;
 use crate::smtp_service::proof::POOL_BYTES;
 use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
-use configuration::{Configuration, Network};
 
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.

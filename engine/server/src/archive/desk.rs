@@ -18,11 +18,12 @@ use sometimes::sometimes;
 use store::{Closing, DeliveryId, INBOX, Outcome, Refusal, Store, Wake};
 use tasks::Continuation;
 
-use super::Point;
-use super::{End, Letter, LetterId, News, Page, Purpose, Request, Status, on_core};
 use crate::allowances::Allowances;
 use crate::maildrop::Maildrops;
 use crate::sizes::Sizes;
+
+use super::Point;
+use super::{End, Letter, LetterId, News, Page, Purpose, Request, Status, on_core};
 
 /// The other cores' business with the store.
 pub(super) struct Desk {

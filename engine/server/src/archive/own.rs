@@ -5,12 +5,13 @@ use alloc::sync::Arc;
 use machine::CoreId;
 use store::{Owners, Store, Wake};
 
-use super::desk::Desk;
-use super::{Accounts, News, Request, core_of};
 use crate::allowances::Allowances;
 use crate::certificates::Shown;
 use crate::maildrop::Maildrops;
 use crate::sizes::Sizes;
+
+use super::desk::Desk;
+use super::{Accounts, News, Request, core_of};
 
 /// The store, who has locked which of its maildrops, and where other cores ask.
 pub(crate) struct Own {

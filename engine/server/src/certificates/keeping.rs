@@ -10,11 +10,12 @@ use store::{AccountId, DeliveryId, INBOX, Outcome, Recipient, Refusal, Uid, UidR
 use tasks::Continuation;
 use tls::Day;
 
-use super::Point;
-use super::{Certificates, Entry, Expect, Obstacle, Origin, Shown, Upload, described, read};
 use crate::cores::Message;
 use crate::engine::Engine;
 use crate::life::ENGINE;
+
+use super::Point;
+use super::{Certificates, Entry, Expect, Obstacle, Origin, Shown, Upload, described, read};
 
 const KEPT: Continuation = Continuation { frame: ENGINE, entry: Point::Kept.entry() };
 const REMOVED: Continuation = Continuation { frame: ENGINE, entry: Point::Removed.entry() };

@@ -9,11 +9,12 @@ use machine::{Instant, UnixTime};
 use store::{AccountId, INBOX, NewAccount, Outcome, Refusal, Uid};
 use tasks::Continuation;
 
-use super::Point;
-use super::{ACCOUNT, Entry, Expect, Origin, read};
 use crate::engine::Engine;
 use crate::life::{ENGINE, Life, READ_AGAIN};
 use crate::making;
+
+use super::Point;
+use super::{ACCOUNT, Entry, Expect, Origin, read};
 
 const READ: Continuation = Continuation { frame: ENGINE, entry: Point::Read.entry() };
 const MADE: Continuation = Continuation { frame: ENGINE, entry: making::Point::Made.entry() };

@@ -10,10 +10,11 @@ use store::{AccountId, Closing, Guid, MailboxId, Origin, Recipient, Refusal, Sto
 use tasks::Continuation;
 use webmail::{Desk, Excess, Posting, QueueAsked, QueueTold, Which, WrittenRows};
 
-use super::{At, Office, Point, Visitor};
 use crate::allowances;
 use crate::archive::Request;
 use crate::queue;
+
+use super::{At, Office, Point, Visitor};
 
 /// All letters that are written here share what one client's may have.
 const WEBMAIL: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);

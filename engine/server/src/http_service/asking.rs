@@ -14,11 +14,12 @@ use sasl::{Credentials, Proof};
 use store::AccountId;
 use webmail::{Arrival, Destination, Draft, NewPassword, NotProved, PasswordMark, Visit};
 
-use super::Conversation;
-use super::passwords::Making;
 use crate::certificates::{UPLOAD_BYTES_MAX, Wish, described, unknown};
 use crate::common::Common;
 use crate::logins::{Attempt, AttemptState, Decision};
+
+use super::Conversation;
+use super::passwords::Making;
 
 /// Bytes of bodies above which no further certificate is let in: those who read and write mail need the room more.
 const CERTIFICATES_BYTES_MAX: usize = 8 * UPLOAD_BYTES_MAX;

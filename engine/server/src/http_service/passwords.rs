@@ -4,13 +4,13 @@
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 
+use compute::{Applicant, HashTask, JobNumber, JobResult};
 use connections::Caller;
 use sasl::Derivation;
 use webmail::{NewPassword, PasswordMark, Secrets, Visit};
 
 use crate::common::Common;
 use crate::logins;
-use compute::{Applicant, HashTask, JobNumber, JobResult};
 
 /// A password of which is made what is kept.
 pub(super) struct Making {

@@ -11,10 +11,11 @@ use http::{Admission, Question};
 use sasl::{Credentials, Proof};
 use webmail::{Door, Most};
 
-use super::asking::{Errand, Purpose};
-use super::{Conversation, host_over_tls};
 use crate::clerks::Told;
 use crate::common::Common;
+
+use super::asking::{Errand, Purpose};
+use super::{Conversation, host_over_tls};
 
 impl Errand {
     /// Something of the webmail was asked. `None`: it waits for whom it was sent to.

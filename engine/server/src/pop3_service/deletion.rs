@@ -11,10 +11,10 @@ use sometimes::sometimes;
 use store::{Outcome, Refusal, UidRange};
 use tasks::{Countdown, FrameId};
 
-use super::Point;
 use crate::common::Common;
 use crate::maildrop::Maildrop;
 
+use super::Point;
 use super::{Conversation, Hands};
 
 /// Ranges of UIDs that one removal takes.

@@ -11,7 +11,6 @@ use pop3::{MessageNumber, ReadError};
 use store::{Body, Outcome, Refusal, Uid};
 
 use super::Point;
-
 use super::{Hands, State};
 
 /// Octets that the store reads at a time: [`Body::bytes`].

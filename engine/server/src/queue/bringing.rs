@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use relay::report::Kind;
 use store::{AccountId, Guid, MessageInfo, Origin, Recipient, Refusal};
 
-use super::Point;
 use crate::common::Common;
 
+use super::Point;
 use super::courier::{Courier, Deed, Hands, Stage, bits};
 use super::entry::{self, RECIPIENTS};
 

@@ -29,15 +29,15 @@ use machine::{Instant, Micros, Turn};
 use relay::destinations::Ended;
 use relay::schedule::Next;
 use relay::{Envelope, Reply};
+use resolver::{Known, QuestionNumber};
 use store::{AccountId, Beginning, Flags, MessageInfo, OUTBOX, Origin, Outcome, Refusal};
 use tasks::{Continuation, FrameId};
 
-use super::Point;
 use crate::archive::LetterId;
 use crate::common::Common;
-use crate::names::{Known, QuestionNumber};
 
 use super::Place;
+use super::Point;
 use super::parts::{Entry, Wanted};
 use super::policies::Inquiry;
 use super::reports::Why;

@@ -21,6 +21,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use configuration::Keep;
 use message::header::Header;
 use relay::loops::{self, Mark};
 use relay::srs::{self, Restored};
@@ -28,7 +29,6 @@ use relay::{Content, Envelope, Script, envelope};
 use store::{Recipient, Refusal};
 
 use crate::common::Common;
-use configuration::Keep;
 
 use super::authentic::{is_authentic, unproved_author};
 use super::courier::{Courier, Deed, Hands, Stage, bits};

@@ -20,6 +20,11 @@ use store::{Beginning, Flags, MarkChange, OUTBOX, Outcome, Refusal, UidRange};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which};
 
+use crate::archive::News;
+use crate::clerks::Visitor;
+use crate::common::Common;
+use crate::engine::Engine;
+
 use super::Point;
 use super::courier::Courier;
 use super::entry::{self, Fate, Tally};
@@ -29,10 +34,6 @@ use super::showing::line;
 use super::smarthosts;
 use super::standing::State;
 use super::{Place, Queue, step};
-use crate::archive::News;
-use crate::clerks::Visitor;
-use crate::common::Common;
-use crate::engine::Engine;
 
 /// Orders of a core at a time.
 const ORDERS_MAX: usize = 16;

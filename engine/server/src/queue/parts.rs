@@ -13,7 +13,6 @@ use sometimes::sometimes;
 use store::{Beginning, Body, OUTBOX, Outcome, Refusal};
 
 use super::Point;
-
 use super::courier::{Courier, Hands, Stage, Way};
 use super::entry::{self, Tally};
 use super::forwarding::Nature;

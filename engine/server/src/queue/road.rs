@@ -13,17 +13,16 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use configuration::Way as Leaving;
 use connections::Stir;
 use dns::{Knowledge, Missing, Name, Question};
 use relay::destinations::Ended;
 use relay::route::Unroutable;
 use relay::{Action, Cause, Envelope, Letter, Lost, Outcome, Reason, Speaker, Stage as Talk};
+use resolver::{Known, QuestionNumber};
 use store::Refusal;
 
-use crate::names::{Inquirer, Known, QuestionNumber};
-use crate::places::Ourselves;
-use configuration::Way as Leaving;
-
+use super::Point;
 use super::courier::{Come, Courier, Hands, Reporter, Stage, Taken, Way, bits};
 use super::demand::{Found, find};
 use super::reports::Why;
@@ -67,7 +66,7 @@ impl Courier {
     pub(super) fn seek(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
         let common = &mut *hands.common;
         let Road { destination, leaving, random, knowledge, .. } = &self.road;
-        let ourselves = Ourselves::of(common);
+        let ourselves = common.ourselves();
         let us = ourselves.us();
         let hosts = match leaving {
             Leaving::By(smarthost) => {
@@ -77,7 +76,8 @@ impl Courier {
         };
         match hosts {
             Err(Missing(question)) => {
-                let number = common.names.ask(Inquirer::Courier(hands.frame), question.clone());
+                let at = hands.continuation(Point::NameKnown);
+                let number = hands.common.names.ask(at, question.clone());
                 self.road.asked = Some((number, question));
                 self.is_waiting = true;
             }

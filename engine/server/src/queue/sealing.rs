@@ -15,13 +15,13 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
+use compute::{JobNumber, JobResult};
 use dkim::{ChainVerdict, Message, Reading, Sealing, UnsignedField};
 use dns::Name;
 use machine::Turn;
 use store::Refusal;
 
 use crate::common::Common;
-use compute::{JobNumber, JobResult};
 
 use super::Point;
 use super::courier::{Courier, Hands, Stage, Way};

@@ -20,6 +20,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
+use configuration::SmarthostLogin;
 use connections::{Connections, Identity, Owner, Wire};
 use dns::Name;
 use machine::{Instant, Micros};
@@ -32,7 +33,6 @@ use tasks::FrameId;
 use tls::Fault;
 
 use crate::common::Common;
-use configuration::SmarthostLogin;
 
 use super::courier::Reporter;
 use super::demand::Demand;

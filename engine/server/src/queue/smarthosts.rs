@@ -13,13 +13,12 @@
 use alloc::string::{String, ToString};
 use core::net::SocketAddr;
 
+use configuration::{Smarthost, SmarthostTls, Way};
 use connections::Identity;
 use dns::{Knowledge, Missing};
 use relay::route::{Hop, Route, Unroutable, Us};
 use relay::{Outcome, Stage as Talk, Tls};
-
-use crate::places::route_to;
-use configuration::{Smarthost, SmarthostTls, Way};
+use resolver::route_to;
 
 use super::demand::Hosts;
 use super::secrecy::Host;

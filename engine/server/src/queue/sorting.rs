@@ -11,9 +11,9 @@ use relay::destinations::{Admission, Ended};
 use relay::schedule::{self, Next};
 use store::{Flags, MarkChange, Marks, MessageInfo, OUTBOX, Refusal, State, UidRange};
 
-use super::Point;
 use crate::common::Common;
 
+use super::Point;
 use super::courier::{AGAIN, Come, Courier, Deed, Hands, ROOM_AGAIN, Reporter, Stage, bits};
 use super::entry::{self, Fate, Tally};
 use super::reports::Why;

@@ -6,6 +6,7 @@ use core::net::IpAddr;
 
 use connections::{Caller, Channel, SERVICES, Security};
 use net::{ConnectionId, Service};
+use resolver::{Known, QuestionNumber};
 use store::{AccountId, Outcome, Usage};
 use tasks::{Entry, FrameId};
 
@@ -15,7 +16,6 @@ use crate::certificates::Replaced;
 use crate::clerks::{Answer, Told};
 use crate::common::Common;
 use crate::engine::Engine;
-use crate::names::{Known, QuestionNumber};
 use crate::pop3_service;
 
 use super::{PeerHalf, Session};

@@ -14,15 +14,15 @@ use alloc::vec::Vec;
 use connections::{Caller, Stir};
 use message::{Findings, return_path};
 use relay::filter::Verdict;
+use resolver::{Known, QuestionNumber};
 use smtp::MessageRefusal;
 use store::{Closing, Head, JUNK};
 use tasks::{Continuation, FrameId};
 
-use super::Point;
 use crate::common::Common;
-use crate::names::{Known, QuestionNumber};
 use crate::signing::Signing;
 
+use super::Point;
 use super::lists::Standing;
 use super::proof::{Judgement, Proof};
 use super::{Hands, Incoming, Transaction, message_refusal};

@@ -15,20 +15,20 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
+use configuration::WhenAway;
 use connections::{Caller, Identity, Owner, Stir, Wire};
 use dns::{Knowledge, Missing};
 use machine::Instant;
 use relay::filter::{Question, Said, Verdict};
 use relay::route::Route;
 use relay::{Lost, Speaker};
+use resolver::route_to;
+use resolver::{Known, QuestionNumber};
 
 use crate::common::Common;
 use crate::filter::LETTER_OCTETS_MAX;
-use crate::names::{Inquirer, Known, QuestionNumber};
-use crate::places::{Ourselves, route_to};
-use configuration::WhenAway;
 
-use super::{Conversation, ending};
+use super::{Conversation, ending, name_known_at};
 
 /// Octets by which what is kept of a letter grows.
 const STEP_OCTETS: usize = 32 * 1024;
@@ -179,13 +179,13 @@ impl Inquiry {
             return false;
         }
         let Some(filter) = &common.filter else { return false };
-        let (place, ourselves) = (&filter.named.place, Ourselves::of(common));
+        let (place, ourselves) = (&filter.named.place, common.ourselves());
         match route_to(&place.host, &ourselves.us(), 0, &self.knowledge) {
             Err(Missing(_)) if !common.names.can_be_asked() => {
                 self.is_away("has a name, and there is nobody to be asked for it", caller, common)
             }
             Err(Missing(question)) => {
-                let number = common.names.ask(Inquirer::Session(caller.connection.0), question.clone());
+                let number = common.names.ask(name_known_at(caller.connection.0), question.clone());
                 self.asked = Some((number, question));
                 return false;
             }

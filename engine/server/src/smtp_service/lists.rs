@@ -11,7 +11,7 @@
 //! - Addresses in 127.0.0.0/8 say that somebody is listed, and of those none in 127.255.255.0/24, by which lists say that they were asked wrongly.
 //! - A list that did not answer is not asked for a while ([`QUIET`]), so that nobody else waits for it, nor do others for a place in the queue to name servers.
 //! - A client that was not looked up because too many questions wait is deferred, and not let
-//!   through unchecked. Each network has a share of those questions (`names`), so a client cannot
+//!   through unchecked. Each network has a share of those questions (`resolver`), so a client cannot
 //!   have others deferred.
 
 use alloc::boxed::Box;
@@ -20,16 +20,16 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
+use configuration::{Abuse, HostName};
 use connections::Caller;
 use dns::{Answer, Name, Question, Record, RecordKind, Unanswered};
 use machine::{Instant, Micros};
+use resolver::{Known, QuestionNumber};
 use smtp::ForwardPath;
 
 use crate::common::Common;
-use crate::names::{Known, QuestionNumber};
-use configuration::{Abuse, HostName};
 
-use super::{Client, Hands};
+use super::{Client, Hands, name_known_at};
 
 /// How long lists may take.
 const PATIENCE: Micros = Micros::from_secs(5);
@@ -242,7 +242,8 @@ impl Standing {
             return;
         }
         let kind = if matches!(inquiry, Inquiry::Whether(_)) { RecordKind::Ipv4 } else { RecordKind::Text };
-        let number = common.names.ask_about(caller, Question { name, kind });
+        let number =
+            common.names.ask_about(caller.address, name_known_at(caller.connection.0), Question { name, kind });
         self.asked.push((number, inquiry));
     }
 

@@ -31,11 +31,13 @@ use dmarc::{Handling, Letter};
 use dns::{Knowledge, Missing, Name, Question, Unanswered};
 use machine::{Instant, Micros};
 use message::{Findings, SenderDomain};
+use resolver::{Known, QuestionNumber};
 use smtp::MessageRefusal;
 
 use crate::author::Author;
 use crate::common::Common;
-use crate::names::{Known, QuestionNumber};
+
+use super::name_known_at;
 
 /// How long names may take once the message is there.
 const PATIENCE: Micros = Micros::from_secs(20);
@@ -249,7 +251,8 @@ impl Proof {
             }
             for question in wanted {
                 if self.asks == Asks::Yes {
-                    let number = common.names.ask_about(caller, question.clone());
+                    let number =
+                        common.names.ask_about(caller.address, name_known_at(caller.connection.0), question.clone());
                     self.asked.push((number, question));
                 } else {
                     self.knowledge.learn(question, Err(Unanswered::Silence));

@@ -11,10 +11,9 @@
 //!
 //! What an account of another core has is asked of that, and RCPT waits for the answer.
 
+use configuration::Quota;
 use smtp::{ForwardPath, RecipientRefusal};
 use store::{AccountId, OUTBOX_PART, Usage};
-
-use configuration::Quota;
 
 use super::{Hands, TRACE_BYTES_MAX, Transaction};
 

@@ -18,13 +18,13 @@ use connections::Caller;
 use dns::{Knowledge, Missing, Question, Unanswered};
 use machine::{Instant, Micros};
 use message::SenderDomain;
+use resolver::{Known, QuestionNumber};
 use spf::Verdict;
 
 use crate::common::Common;
-use crate::names::{Known, QuestionNumber};
 
 use super::proof::{LEAST_BYTES, Sender};
-use super::{Hands, Transaction};
+use super::{Hands, Transaction, name_known_at};
 
 /// As long as RFC 7208 section 4.6.4 wants a check to be able to take at least.
 const PATIENCE: Micros = Micros::from_secs(20);
@@ -79,7 +79,7 @@ pub(super) fn is_known(greeting_name: &str, hands: &mut Hands<'_>) -> bool {
         Ok(verdict) => Finding::Found(verdict),
         Err(_) if !is_kept || known > KNOWN_BYTES_MAX => Finding::Limited,
         Err(Missing(question)) => {
-            let number = common.names.ask_about(*caller, question.clone());
+            let number = common.names.ask_about(caller.address, name_known_at(caller.connection.0), question.clone());
             check.asked = Some((number, question));
             let left = check.until.since(common.turn.now);
             common.connections.set_deadline(common.turn.now, caller.connection, Some(left));

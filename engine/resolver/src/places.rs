@@ -4,30 +4,30 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use core::ops::RangeInclusive;
 
+use configuration::{PlaceHost, Prefix};
 use dns::{Knowledge, Missing, Name};
+use net::Net;
 use relay::route::{Families, Route, Target, Unroutable, Us, route};
 
-use crate::common::Common;
-use configuration::{PlaceHost, Prefix};
-
 /// Who we are, and what we can reach.
-pub(crate) struct Ourselves {
+pub struct Ourselves {
     name: Name,
     addresses: Vec<IpAddr>,
     callable: Vec<RangeInclusive<IpAddr>>,
 }
 
 impl Ourselves {
-    pub(crate) fn of(common: &Common) -> Ourselves {
-        let name = Name::parse(&common.hostname).unwrap_or_else(|_| Name::reverse(IpAddr::V4(Ipv4Addr::LOCALHOST)));
-        let own =
-            common.connections.net().ipv6_addresses().map(|own| own.address).filter(|own| !own.is_unicast_link_local());
-        let own = own.map(IpAddr::V6).chain(common.connections.net().address().map(|own| IpAddr::V4(own.address)));
-        let callable = common.relay.private_networks.iter().map(Prefix::addresses).collect();
+    /// `hostname`: our name. `private_networks`: where we may call hosts beside the internet.
+    pub fn of(hostname: &str, net: &Net, private_networks: &[Prefix]) -> Ourselves {
+        let name = Name::parse(hostname).unwrap_or_else(|_| Name::reverse(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        let own = net.ipv6_addresses().map(|own| own.address).filter(|own| !own.is_unicast_link_local());
+        let own = own.map(IpAddr::V6).chain(net.address().map(|own| IpAddr::V4(own.address)));
+        let callable = private_networks.iter().map(Prefix::addresses).collect();
         Ourselves { name, addresses: own.collect(), callable }
     }
 
-    pub(crate) fn us(&self) -> Us<'_> {
+    /// The same, as routes are found by.
+    pub fn us(&self) -> Us<'_> {
         let has = |is_of_family: fn(&IpAddr) -> bool| self.addresses.iter().any(is_of_family);
         let families = match (has(IpAddr::is_ipv4), has(IpAddr::is_ipv6)) {
             (true, true) => Families::Both,
@@ -41,7 +41,7 @@ impl Ourselves {
 /// The addresses of a host.
 ///
 /// Errors: [`Missing`] says what has to be known first.
-pub(crate) fn route_to(host: &PlaceHost, us: &Us<'_>, random: u64, knowledge: &Knowledge) -> Result<Route, Missing> {
+pub fn route_to(host: &PlaceHost, us: &Us<'_>, random: u64, knowledge: &Knowledge) -> Result<Route, Missing> {
     match host {
         PlaceHost::Address(address) => route(&Target::SmarthostAt(*address), us, random, knowledge),
         PlaceHost::Name(name) => match Name::parse(name.as_str()) {

@@ -1,0 +1,11 @@
+//! What a core asks name servers, and the way to a host that the configuration names.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod names;
+mod places;
+
+pub use names::{Asker, Known, NameMessage, Names, QuestionNumber, Told};
+pub use places::{Ourselves, route_to};

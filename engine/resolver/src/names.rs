@@ -1,0 +1,331 @@
+//! Names: what sessions and delivery attempts ask name servers. The first core has the resolver (crate
+//! `dns`), which asks and remembers; other cores ask by messages, and their answers come as messages.
+//!
+//! Invariants:
+//! - Whoever has asked is told once, in a later call than that in which he asked: within [`dns::QUESTION_SPAN_MAX`], unless the machine stops meanwhile.
+//! - Nothing is asked where no name server is known: of those that the configuration names; or, where it says nothing of the network, of those that the network names.
+//! - What waits is bounded: so many questions for the servers, of which some are kept for couriers, so many askers of each, so many bytes of answers that are remembered.
+//!   Each address and each network of clients has a share of the questions and of the askers
+//!   (`dns::Client`). A question above the share is [`Unanswered::Busy`] at once.
+//! - Ports and streams belong to questions that wait, and end with them.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+
+use configuration::Network;
+use connections::{Channel, Connections, Owner, Stir};
+use dns::{Action, Answer, Client, Limits, OnBehalf, Question, Resolver, SERVERS_MAX, StreamId, Unanswered};
+use machine::{CoreId, Instant};
+use net::{ConnectionId, Net};
+use tasks::Continuation;
+
+/// Each question binds a UDP port, and `net` has as many. Clients choose what is asked about them,
+/// so some questions are kept for mail that leaves.
+const LIMITS: Limits = Limits { questions: 128, of_clients: 96, askers: 128, cache_bytes: 1 << 20 };
+
+/// Who asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Asker {
+    /// None: somebody of this core.
+    core: Option<CoreId>,
+    /// The frame that asks, and the point at which it waits.
+    at: Continuation,
+    /// Which of the core's questions this is.
+    number: QuestionNumber,
+    /// The client that the question is about; `None`: this machine itself asks it.
+    client: Option<Client>,
+}
+
+impl OnBehalf for Asker {
+    fn client(&self) -> Option<Client> {
+        self.client
+    }
+}
+
+/// Names a question of a session's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QuestionNumber(u64);
+
+/// What came of a question.
+pub type Known = Result<Answer, Unanswered>;
+
+/// An answer, on its way to what has asked.
+pub struct Told {
+    /// The frame that has asked, and the point at which it waits.
+    pub at: Continuation,
+    /// The question.
+    pub number: QuestionNumber,
+    /// The answer.
+    pub known: Known,
+}
+
+/// What one core tells another about names.
+pub enum NameMessage {
+    /// To the first core: a question.
+    Asked(Box<(Asker, Question)>),
+    /// From the first core: what came of it.
+    Known(Box<Told>),
+}
+
+/// What a core knows of names, and wants to.
+pub struct Names {
+    /// On the first core, until it stops.
+    resolver: Option<Box<Resolver<Asker>>>,
+    /// The servers that the configuration names. None: those that the network names.
+    configured: Option<Vec<IpAddr>>,
+    /// Whether what they say is authenticated is.
+    is_trusted: bool,
+    /// The servers that are asked.
+    servers: Vec<IpAddr>,
+    /// What was asked and is not looked at yet.
+    asked: VecDeque<(Asker, Question)>,
+    /// Streams to servers.
+    streams: Vec<(StreamId, ConnectionId)>,
+    /// Whether the resolver may have something to do.
+    is_stirred: bool,
+    /// When it has, whatever happens.
+    deadline: Instant,
+    numbered: u64,
+    has_stopped: bool,
+    /// Answers, and messages to other cores.
+    told: VecDeque<Told>,
+    messages: VecDeque<(CoreId, NameMessage)>,
+}
+
+impl Names {
+    /// `network`: what the configuration says of it. `key`: random.
+    pub fn new(core: CoreId, network: Option<&Network>, key: [u8; 16]) -> Names {
+        Names {
+            resolver: (core == CoreId::FIRST).then(|| Box::new(Resolver::new(LIMITS, key))),
+            configured: network.map(|network| network.dns.clone()),
+            is_trusted: network.is_some_and(|network| network.dnssec),
+            servers: Vec::new(),
+            asked: VecDeque::new(),
+            streams: Vec::new(),
+            is_stirred: false,
+            deadline: Instant::NEVER,
+            numbered: 0,
+            has_stopped: false,
+            told: VecDeque::new(),
+            messages: VecDeque::new(),
+        }
+    }
+
+    /// Whether there may be a server to be asked, and somebody who asks it.
+    pub fn can_be_asked(&self) -> bool {
+        !self.has_stopped && self.configured.as_ref().is_none_or(|servers| !servers.is_empty())
+    }
+
+    /// Whether an answer is authenticated that the servers say is (RFC 4035 section 3.2.3): as good as they and the way to them are.
+    pub fn is_trusted(&self) -> bool {
+        self.is_trusted
+    }
+
+    /// Asks a question for this machine itself. The frame is told `at` this point.
+    pub fn ask(&mut self, at: Continuation, question: Question) -> QuestionNumber {
+        self.ask_for(None, at, question)
+    }
+
+    /// A session asks a question about its client, which is at this address. Clients share the questions
+    /// that may wait.
+    pub fn ask_about(&mut self, client: IpAddr, at: Continuation, question: Question) -> QuestionNumber {
+        self.ask_for(Some(Client::at(client)), at, question)
+    }
+
+    fn ask_for(&mut self, client: Option<Client>, at: Continuation, question: Question) -> QuestionNumber {
+        self.numbered += 1;
+        let number = QuestionNumber(self.numbered);
+        self.asked.push_back((Asker { core: None, at, number, client }, question));
+        number
+    }
+
+    /// Takes a message from another core.
+    pub fn message_arrived(&mut self, from: CoreId, message: NameMessage) {
+        match message {
+            NameMessage::Asked(asked) => {
+                let (asker, question) = *asked;
+                self.asked.push_back((Asker { core: Some(from), ..asker }, question));
+            }
+            NameMessage::Known(told) => self.told.push_back(*told),
+        }
+    }
+
+    /// The next message to another core.
+    pub fn next_message(&mut self) -> Option<(CoreId, NameMessage)> {
+        self.messages.pop_front()
+    }
+
+    /// The next answer to a question of this core's.
+    pub fn next_told(&mut self) -> Option<Told> {
+        self.told.pop_front()
+    }
+
+    /// Whether there is something to do at once.
+    #[inline]
+    pub fn is_stirred(&self) -> bool {
+        self.is_stirred || !self.asked.is_empty()
+    }
+
+    /// When there is, whatever happens.
+    #[inline]
+    pub fn next_deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Questions that wait for servers.
+    pub fn under_way(&self) -> usize {
+        self.resolver.as_ref().map_or(0, |resolver| resolver.waiting())
+    }
+
+    /// Nobody wants to know anything any more.
+    pub fn stop(&mut self, connections: &mut Connections) {
+        self.has_stopped = true;
+        self.resolver = None;
+        self.asked.clear();
+        self.streams.drain(..).for_each(|(_, connection)| connections.hang_up(connection));
+        (self.is_stirred, self.deadline) = (false, Instant::NEVER);
+    }
+
+    /// The resolver asks the servers that there are now.
+    fn look_at_servers(&mut self, net: &Net, now: Instant) {
+        let servers: Vec<IpAddr> = match &self.configured {
+            Some(servers) => servers.clone(),
+            None => net.name_servers().take(SERVERS_MAX).collect(),
+        };
+        if let Some(resolver) = &mut self.resolver
+            && servers != self.servers
+        {
+            resolver.set_servers(servers.iter().copied(), now);
+            self.servers = servers;
+        }
+    }
+
+    fn stream_of(&self, connection: ConnectionId) -> Option<StreamId> {
+        self.streams.iter().find(|(_, own)| *own == connection).map(|(stream, _)| *stream)
+    }
+
+    fn take_stream(&mut self, stream: StreamId) -> Option<ConnectionId> {
+        let found = self.streams.iter().position(|(own, _)| *own == stream)?;
+        Some(self.streams.swap_remove(found).1)
+    }
+
+    /// What was asked is asked of the resolver, or of the first core; the resolver does what it has to.
+    #[inline(never)]
+    pub fn work(&mut self, now: Instant, connections: &mut Connections) {
+        self.is_stirred = false;
+        if !self.asked.is_empty() {
+            self.look_at_servers(connections.net(), now);
+        }
+        for (asker, question) in core::mem::take(&mut self.asked) {
+            match &mut self.resolver {
+                Some(resolver) => {
+                    if let Some(known) = resolver.ask(question, asker, now) {
+                        self.tell(asker, known);
+                    }
+                }
+                None => self.messages.push_back((CoreId::FIRST, NameMessage::Asked(Box::new((asker, question))))),
+            }
+        }
+        if let Some(resolver) = &mut self.resolver {
+            resolver.time_passed(now);
+        }
+        self.act(connections, now);
+        self.deadline = self.resolver.as_ref().map_or(Instant::NEVER, |resolver| resolver.next_deadline());
+    }
+
+    fn tell(&mut self, asker: Asker, known: Known) {
+        let told = Told { at: asker.at, number: asker.number, known };
+        match asker.core {
+            Some(core) => self.messages.push_back((core, NameMessage::Known(Box::new(told)))),
+            None => self.told.push_back(told),
+        }
+    }
+
+    /// Does what the resolver wants done.
+    fn act(&mut self, connections: &mut Connections, now: Instant) {
+        while let Some(action) = self.resolver.as_mut().and_then(|resolver| resolver.next_action()) {
+            match action {
+                // What is not sent is asked again.
+                Action::Send { port, to, bytes } => connections.send_datagram(now, port, to, &bytes),
+                Action::Release { port } => connections.release(port),
+                Action::Connect { stream, to } => match connections.connect(now, to, Owner::Resolver) {
+                    Ok(connection) => self.streams.push((stream, connection)),
+                    Err(_) => self.stream_failed(stream, now),
+                },
+                Action::Write { stream, bytes } => {
+                    let connection = self.streams.iter().find(|(own, _)| *own == stream).map(|(_, own)| *own);
+                    let is_cut = |own| connections.send_by(now, own, Channel::Plain, &bytes) < bytes.len();
+                    if connection.is_some_and(is_cut) {
+                        self.stream_failed(stream, now);
+                    }
+                }
+                Action::HangUp { stream } => {
+                    if let Some(connection) = self.take_stream(stream) {
+                        connections.hang_up(connection);
+                    }
+                }
+                Action::Tell { asker, answer } => self.tell(asker, answer),
+            }
+        }
+    }
+
+    fn stream_failed(&mut self, stream: StreamId, now: Instant) {
+        if let Some(resolver) = &mut self.resolver {
+            resolver.stream_closed(stream, now);
+        }
+    }
+
+    /// A datagram came for a port that was bound for a question.
+    #[cold]
+    pub fn datagram_arrived(&mut self, now: Instant, (port, peer): (u16, SocketAddr), bytes: &[u8]) {
+        if let Some(resolver) = &mut self.resolver {
+            resolver.datagram_arrived(port, peer, bytes, now);
+            self.is_stirred = true;
+        }
+    }
+
+    /// Something has happened to a connection to a name server.
+    #[cold]
+    pub fn stream_stirred(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        stir: Stir,
+        connections: &mut Connections,
+    ) {
+        let Some(stream) = self.stream_of(connection) else { return };
+        match (stir, &mut self.resolver) {
+            (Stir::Made, Some(resolver)) => resolver.stream_opened(stream),
+            (Stir::Bytes, _) => return self.bytes_wait(now, connection, connections),
+            (Stir::Over, _) => self.stream_failed(stream, now),
+            (Stir::Made, None) | (Stir::Room | Stir::Turn, _) => return,
+        }
+        self.is_stirred = true;
+    }
+
+    /// Bytes have come by a connection to a name server.
+    #[cold]
+    pub fn bytes_arrived(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) {
+        if let (Some(stream), Some(resolver)) = (self.stream_of(connection), &mut self.resolver) {
+            resolver.stream_arrived(stream, bytes, now);
+            self.is_stirred = true;
+        }
+    }
+
+    /// The same, and they wait in the connection.
+    fn bytes_wait(&mut self, now: Instant, connection: ConnectionId, connections: &mut Connections) {
+        loop {
+            let mut waiting = connections.take_waiting(connection);
+            let bytes = waiting.bytes();
+            let count = bytes.len();
+            if count > 0 {
+                self.bytes_arrived(now, connection, bytes);
+            }
+            if !connections.put_back(waiting, count) {
+                return;
+            }
+        }
+    }
+}
