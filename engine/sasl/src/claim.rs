@@ -21,8 +21,8 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::derivation::Stretch;
-use crate::scram::decoded;
-use crate::verifier::{HASH_BYTES, hmac_of};
+use crate::grammar::decoded;
+use crate::hash::{HASH_BYTES, hmac_of};
 
 /// Whoever asks for fewer wants to guess (RFC 7677 section 4).
 const ITERATIONS_MIN: u32 = 4096;

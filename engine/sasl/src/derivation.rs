@@ -5,11 +5,8 @@
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use crate::verifier::{HASH_BYTES, SALT_BYTES, Verifier, keyed};
-
-/// How often a password is hashed for a verifier that we make. RFC 7677 section 4 asks for 4096 at the least, and by its rule of thumb for some 15,000. This is paid once by us, for each
-/// account, and by each client for each login that does not remember the key: some milliseconds. Whoever has stolen the disk pays it for each guess.
-pub const ITERATIONS: u32 = 16_384;
+use crate::hash::{HASH_BYTES, SALT_BYTES, keyed};
+use crate::verifier::{ITERATIONS, Verifier};
 
 /// Iterations of one step: under 200 us, however the processor hashes.
 const STEP_ITERATIONS: u32 = 256;

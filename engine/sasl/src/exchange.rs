@@ -5,6 +5,8 @@ use alloc::boxed::Box;
 
 use base64ct::{Base64, Encoding};
 
+use crate::answer::Answer;
+use crate::grammar::name;
 use crate::scram::{ClientFirst, Puzzle, Puzzled, ScramProof};
 use crate::verifier::Signature;
 
@@ -94,23 +96,6 @@ pub enum Proof<'a> {
     Password(&'a [u8]),
     /// That it knows its password.
     Scram(ScramProof),
-}
-
-/// What comes of a response.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
-    /// The client is to be told this, at most [`crate::CHALLENGE_BYTES_MAX`] bytes, as it is, and responds to it.
-    Challenge(Cow<'static, [u8]>),
-    /// The client has said all: its [`Credentials`] were told to the host.
-    Complete,
-    /// The exchange is over: the client, which was let in, has heard our signature.
-    Acknowledged,
-    /// The exchange is over: the client has given up.
-    GivenUp,
-    /// The exchange is over: the response is no base64, too long, or not what the mechanism asks for.
-    Malformed,
-    /// The exchange is over: the client wants to act for somebody else than itself, or what it proves is about another exchange.
-    NotAllowed,
 }
 
 impl Exchange {
@@ -216,10 +201,4 @@ impl<'a> Message<'a> {
 /// Whether a client that is `name` acts for nobody else.
 fn is_for_itself(acts_for: &str, name: &str) -> bool {
     acts_for.is_empty() || acts_for.eq_ignore_ascii_case(name)
-}
-
-/// A name as it may be: text without control characters, and not empty.
-pub(crate) fn name(bytes: &[u8]) -> Option<&str> {
-    let name = core::str::from_utf8(bytes).ok()?;
-    (!name.is_empty() && !name.chars().any(char::is_control)).then_some(name)
 }

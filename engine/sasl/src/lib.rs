@@ -22,19 +22,24 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod answer;
 mod claim;
 mod derivation;
 mod exchange;
+mod grammar;
+mod hash;
 mod nonces;
 mod scram;
 mod verifier;
 
+pub use answer::Answer;
 pub use claim::{Claim, NotAChallenge};
-pub use derivation::{Derivation, ITERATIONS};
-pub use exchange::{Answer, Credentials, Exchange, Host, Mechanism, NAMES, Proof, RESPONSE_BYTES_MAX};
+pub use derivation::Derivation;
+pub use exchange::{Credentials, Exchange, Host, Mechanism, NAMES, Proof, RESPONSE_BYTES_MAX};
+pub use hash::SALT_BYTES;
 pub use nonces::Nonces;
 pub use scram::{CHALLENGE_BYTES_MAX, Puzzle, ScramProof};
-pub use verifier::{SALT_BYTES, Signature, Verifier};
+pub use verifier::{ITERATIONS, Signature, Verifier};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use alloc::string::String;
 
 use base64ct::{Base64, Encoding};
 
-use crate::verifier::{HASH_BYTES, SALT_BYTES, hmac_of};
+use crate::hash::{HASH_BYTES, SALT_BYTES, hmac_of};
 
 /// Bytes of a nonce: base64 of 144 bits.
 pub(crate) const NONCE_BYTES: usize = 24;

@@ -17,9 +17,10 @@ use alloc::vec::Vec;
 
 use base64ct::{Base64, Encoding};
 
-use crate::exchange::{Answer, name};
+use crate::answer::Answer;
+use crate::grammar::{decoded, name};
+use crate::hash::{HASH_BYTES, SALT_BYTES};
 use crate::nonces::NONCE_BYTES;
-use crate::verifier::{HASH_BYTES, SALT_BYTES};
 
 /// The longest nonce of a client's that is taken, in bytes. Clients in use have 18 to 64; with more the challenge would not fit the shortest line that a protocol has for it.
 const CLIENT_NONCE_BYTES_MAX: usize = 96;
@@ -137,12 +138,6 @@ impl<'a> ClientFinal<'a> {
         let nonce = attributes.next()?.strip_prefix("r=")?;
         attributes.all(is_extension).then_some(ClientFinal { header, nonce, without_proof, proof })
     }
-}
-
-/// So many bytes and no others, from base64.
-pub(crate) fn decoded<const BYTES: usize>(base64: &str) -> Option<[u8; BYTES]> {
-    let mut bytes = [0; BYTES];
-    (Base64::decode(base64, &mut bytes).ok()?.len() == BYTES).then_some(bytes)
 }
 
 /// A name in which `=2C` stands for a comma and `=3D` for `=`.
