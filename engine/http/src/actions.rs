@@ -2,53 +2,15 @@
 
 use alloc::vec::Vec;
 
-use machine::{Micros, Piece};
+use machine::Micros;
 
 use crate::date::DATE_BYTES;
-use crate::question::{Method, Question};
+use crate::outlet::Outlet;
+use crate::question::Question;
 use crate::remembered::Remembered;
 use crate::reply::Reply;
 use crate::site::Site;
-
-/// The HTTPS policy of a connection (RFC 6797).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Secrecy {
-    /// Pages are served over it, and responses do not mention TLS.
-    Optional,
-    /// It is in the clear, and pages are served over TLS alone: the client is redirected.
-    Elsewhere,
-    /// It uses TLS, and the client is told to use TLS alone from now on.
-    Here,
-}
-
-/// Where a session's words go.
-pub trait Outlet {
-    /// How many bytes of responses can be queued now.
-    fn send_room(&self) -> usize;
-
-    /// Queues a copy of `bytes`. A response is begun only while there is [`crate::RESPONSE_HEAD_BYTES_MAX`] of room.
-    fn send(&mut self, bytes: &[u8]);
-
-    /// Queues bytes that stay where they are, as many as there is room for, and returns how many that were.
-    fn send_static(&mut self, bytes: &'static [u8]) -> usize;
-
-    /// Both at once: queues a copy of `head`, and behind it as many of `bytes` as there is room for, and returns how many of these that were. Whoever seals what is
-    /// sent seals both together.
-    fn send_before(&mut self, head: &[u8], bytes: &'static [u8]) -> usize {
-        self.send(head);
-        self.send_static(bytes)
-    }
-
-    /// Whether what is sent goes out as it is, so that connections can share it.
-    fn shares(&self) -> bool {
-        false
-    }
-
-    /// Queues bytes that connections share, all of them or none; whether there was room. Only where they can be shared.
-    fn send_shared(&mut self, _piece: Piece) -> bool {
-        false
-    }
-}
+use crate::types::{Method, Secrecy};
 
 /// The session's hands. Each call is carried out or queued at once; none waits.
 pub trait Actions: Outlet {

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::ops::Range;
 
-use crate::actions::{Actions, Secrecy};
+use crate::actions::Actions;
 use crate::coding::{Accepted, Coding};
 use crate::conditions::{self, Own, Verdict};
 use crate::head::{Head, Name, Version};
@@ -14,9 +14,10 @@ use crate::question::Course;
 use crate::ranges::{self, Asked, Parts};
 use crate::remembered::Page;
 use crate::reply::Reply;
-use crate::response::{ALLOW, After, ResponseHead, Status};
+use crate::response::{ALLOW, ResponseHead};
 use crate::site::{Representation, Resource, Site};
 use crate::target::{PathRoom, Target};
+use crate::types::{After, Secrecy, Status};
 
 use crate::outgoing::{Outgoing, PartsLeft};
 
@@ -193,7 +194,7 @@ impl Answer {
 
     /// Writes the head of the response but for its last, empty line, and returns what is to follow.
     pub(crate) fn begin(&mut self, head: &mut ResponseHead, actions: &mut impl Actions) -> Outgoing {
-        head.begin(self.status(), self.after, actions);
+        head.begin(self.status(), self.after, &actions.date(), actions.secrecy());
         let head_only = self.head_only;
         match &mut self.content {
             Content::Whole(representation) => {

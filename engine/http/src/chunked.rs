@@ -6,7 +6,7 @@
 //! Answers to: RFC 9112 section 7.1.
 
 use crate::head::HEAD_BYTES_MAX;
-use crate::response::Status;
+use crate::types::Status;
 
 /// Hexadecimal digits of a chunk's size.
 const SIZE_DIGITS_MAX: u8 = 15;

@@ -6,7 +6,7 @@
 
 use crate::chunked::Chunked;
 use crate::head::{Head, Name, Version, list};
-use crate::response::Status;
+use crate::types::Status;
 
 /// What of a request's body is yet to come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

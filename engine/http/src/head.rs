@@ -11,7 +11,7 @@
 
 use heapless::Vec;
 
-use crate::response::Status;
+use crate::types::Status;
 
 /// The longest head of a request, in bytes, with its empty line.
 pub const HEAD_BYTES_MAX: usize = 8192;

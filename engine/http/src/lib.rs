@@ -23,7 +23,9 @@
 //! | `target` | from a request's target to a path |
 //! | `coding`, `conditions`, `ranges` | which bytes of a file are the answer |
 //! | `remembered` | requests that come again with the same bytes |
-//! //! | `date` | what dates clients write |
+//! | `date` | what dates clients write |
+//! | `types` | methods, statuses, and other words that all files use |
+//! | `outlet` | where responses go |
 //! | `response` | heads of responses |
 //! | `site` | the packed site |
 //!
@@ -44,6 +46,7 @@ mod date;
 mod framing;
 mod head;
 mod outgoing;
+mod outlet;
 mod question;
 mod ranges;
 mod remembered;
@@ -53,18 +56,21 @@ mod session;
 mod site;
 mod target;
 pub mod two;
+mod types;
 mod upload;
 
-pub use actions::{Actions, Exchange, Outlet, Secrecy};
+pub use actions::{Actions, Exchange};
 pub use coding::Coding;
 pub use date::DATE_BYTES;
 pub use head::HEAD_BYTES_MAX;
-pub use question::{Announced, Method, Question, credentials};
+pub use outlet::Outlet;
+pub use question::{Question, credentials};
 pub use remembered::Remembered;
 pub use reply::{End, Field, Open, Pace, REPLY_FIELDS_BYTES_MAX, Reply};
-pub use response::{BUSY, RESPONSE_HEAD_BYTES_MAX, Status};
+pub use response::{BUSY, RESPONSE_HEAD_BYTES_MAX};
 pub use session::{Session, WaitsFor};
 pub use site::{File, Representation, Resource, Site, SiteError, pack};
+pub use types::{Announced, Method, Secrecy, Status};
 pub use upload::{Admission, PIECE_BYTES_MAX};
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::actions::Outlet;
+use crate::outlet::Outlet;
 use crate::ranges::Parts;
 use crate::reply::{End, Open, Pace};
 use crate::site::Resource;

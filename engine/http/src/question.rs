@@ -15,48 +15,10 @@ use crate::actions::{Actions, Exchange};
 use crate::answer::{Answer, authority};
 use crate::head::{Head, Name};
 use crate::reply::Reply;
-use crate::response::{After, Status};
+use crate::types::{After, Announced, Method, Status};
 
 /// Bytes of a name and a password, with the colon between them.
 const CREDENTIALS_BYTES_MAX: usize = 768;
-
-/// What may be done with what a program answers for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "they are the protocol's words")]
-pub enum Method {
-    Get,
-    Head,
-    Post,
-    Put,
-}
-
-impl Method {
-    fn of(name: &[u8]) -> Option<Method> {
-        let all = [Method::Get, Method::Head, Method::Post, Method::Put];
-        all.into_iter().find(|method| method.name().as_bytes() == name)
-    }
-
-    /// As a request line has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Method::Get => "GET",
-            Method::Head => "HEAD",
-            Method::Post => "POST",
-            Method::Put => "PUT",
-        }
-    }
-}
-
-/// Whether a body belongs to a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Announced {
-    /// None does.
-    Nothing,
-    /// One of so many bytes.
-    Bytes(u64),
-    /// One whose end will show.
-    Something,
-}
 
 /// What is asked. Of fields that there may be one of there is one, or none; a value that is no text is as good as none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

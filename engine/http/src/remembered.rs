@@ -19,8 +19,8 @@ use heapless::Vec;
 use machine::{BLOCK_BYTES, Block, Piece};
 
 use crate::date::DATE_BYTES;
-use crate::response::After;
 use crate::site::Representation;
+use crate::types::After;
 
 /// How many requests are remembered.
 const PLACES: usize = 1 << PLACES_LOG2;

@@ -13,8 +13,8 @@ use machine::Micros;
 
 use crate::head::is_value;
 use crate::outgoing::{Outgoing, UNSAID_BYTES_MAX};
-use crate::question::Method;
-use crate::response::{After, ResponseHead, Status};
+use crate::response::ResponseHead;
+use crate::types::{After, Method, Status};
 
 /// Bytes that a reply's own fields may take, with their names and the ends of their lines.
 pub const REPLY_FIELDS_BYTES_MAX: usize = 1536;

@@ -18,14 +18,15 @@ use alloc::boxed::Box;
 
 use machine::Micros;
 
-use crate::actions::{Actions, Exchange, Secrecy};
+use crate::actions::{Actions, Exchange};
 use crate::answer::Answer;
 use crate::framing::Body;
 use crate::head::{self, Head, Name, Start};
 use crate::outgoing::Outgoing;
 use crate::question::Course;
 use crate::reply::Pace;
-use crate::response::{After, RESPONSE_HEAD_BYTES_MAX, ResponseHead, Status};
+use crate::response::{RESPONSE_HEAD_BYTES_MAX, ResponseHead};
+use crate::types::{After, Secrecy, Status};
 
 pub(crate) use questions::STRIDE_BYTES;
 use questions::{Coming, Request, Waits};

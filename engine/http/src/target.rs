@@ -5,7 +5,7 @@
 use heapless::Vec;
 
 use crate::head::is_of_authority;
-use crate::response::Status;
+use crate::types::Status;
 
 /// The longest path, decoded, in bytes.
 const PATH_BYTES_MAX: usize = 1024;

@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 
 use crate::actions::Actions;
 use crate::answer::Answer;
-use crate::question::{Announced, Asked};
+use crate::question::Asked;
+use crate::types::Announced;
 
 /// Bytes after which memory for them is asked for, when nobody knows how many there will be.
 const BYTES_AT_FIRST: usize = 4096;

@@ -4,7 +4,7 @@
 
 use crate::actions::Actions;
 use crate::reply::{End, Pace};
-use crate::response::After;
+use crate::types::After;
 
 use super::{Expect, IDLE_TIMEOUT, RESPONSE_TIMEOUT, Session, Taken, WaitsFor};
 

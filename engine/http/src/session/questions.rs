@@ -7,9 +7,10 @@ use alloc::boxed::Box;
 use crate::actions::Actions;
 use crate::answer::Answer;
 use crate::framing::Body;
-use crate::question::{Announced, Asked};
+use crate::question::Asked;
 use crate::reply::Reply;
-use crate::response::{RESPONSE_HEAD_BYTES_MAX, Status};
+use crate::response::RESPONSE_HEAD_BYTES_MAX;
+use crate::types::{Announced, Status};
 use crate::upload::{Admission, PIECE_BYTES, Upload};
 
 use super::{Expect, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, Session, Taken, WaitsFor};

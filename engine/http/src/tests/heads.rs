@@ -1,7 +1,7 @@
 //! Heads of requests, read here and by `httparse`, a parser that many use.
 
 use crate::head::{Head, Name, Room, Start, Version, start};
-use crate::response::Status;
+use crate::types::Status;
 use proptest::prelude::*;
 use std::vec::Vec;
 

@@ -20,10 +20,10 @@ use super::calm::Price;
 use super::session::{Session, Taken, send_frame};
 use super::stream::{self, ClientHalf, Stream};
 use crate::actions::Actions;
-use crate::question::{Announced, Asked};
+use crate::question::Asked;
 use crate::reply::Reply;
-use crate::response::Status;
 use crate::session::{STRIDE_BYTES, WaitsFor};
+use crate::types::{Announced, Status};
 use crate::upload::{Admission, Upload};
 
 /// Bytes of memory for questions without an answer.

@@ -20,8 +20,8 @@ use crate::actions::{Actions, Exchange};
 use crate::answer::Answer;
 use crate::head::{HEAD_BYTES_MAX, Head, Name};
 use crate::question::Course;
-use crate::response::Status;
 use crate::session::WaitsFor;
+use crate::types::Status;
 
 /// The most frames that a head may come in.
 const FRAMES_MAX: usize = 16;

@@ -12,8 +12,9 @@ use super::calm::{Calm, Price};
 use super::response::{self, Beginning, HEAD_FRAME_BYTES_MAX};
 use super::session::send_frame;
 use super::stream::{Expect, Stream};
-use crate::actions::{Actions, Outlet};
+use crate::actions::Actions;
 use crate::outgoing::Outgoing;
+use crate::outlet::Outlet;
 
 /// What a window is at first, in bytes.
 const WINDOW_BYTES: i32 = 65_535;

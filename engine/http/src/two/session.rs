@@ -12,8 +12,9 @@ use machine::Micros;
 use super::calm::Calm;
 use super::sending::{Line, Step};
 use super::stream::{self, STREAMS_MAX, Stream};
-use crate::actions::{Actions, Outlet};
+use crate::actions::Actions;
 use crate::head::HEAD_BYTES_MAX;
+use crate::outlet::Outlet;
 use crate::session::{IDLE_TIMEOUT, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, WaitsFor};
 
 /// Bytes of bodies that came before the client is told that more may come: half of what it may send unasked.
