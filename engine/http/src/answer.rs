@@ -6,18 +6,18 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::ops::Range;
 
-use crate::actions::Actions;
+use crate::actions::{Actions, Exchange};
 use crate::coding::{Accepted, Coding};
 use crate::conditions::{self, Own, Verdict};
 use crate::head::{Head, Name, Version};
-use crate::question::Course;
-use crate::ranges::{self, Asked, Parts};
+use crate::question::Asked;
+use crate::ranges::{self, Parts};
 use crate::remembered::Page;
 use crate::reply::Reply;
 use crate::response::{ALLOW, ResponseHead};
 use crate::site::{Representation, Resource, Site};
-use crate::target::{PathRoom, Target};
-use crate::types::{After, Secrecy, Status};
+use crate::target::{PathRoom, Target, authority, split_absolute};
+use crate::types::{After, Method, Secrecy, Status};
 
 use crate::outgoing::{Outgoing, PartsLeft};
 
@@ -38,6 +38,29 @@ pub(crate) struct Answer {
     /// Whether only its head is asked for.
     head_only: bool,
     after: After,
+}
+
+/// What comes of a request's head.
+pub(crate) enum Course {
+    /// Its answer is known.
+    Known(Answer),
+    /// Somebody has to be asked.
+    Asked(Box<Asked>),
+}
+
+impl Course {
+    /// `path`: of a program that answers to these methods.
+    ///
+    /// Errors: the request says something in two ways.
+    fn of(path: &[u8], methods: &'static [Method], head: &Head<'_, '_>, after: After) -> Result<Course, Status> {
+        let head_only = head.method == b"HEAD";
+        let refused = |reply| Ok(Course::Known(Answer::replied(reply, head_only, after)));
+        let Some(method) = Method::of(head.method).filter(|method| methods.contains(method)) else {
+            return refused(Reply::only_these(methods));
+        };
+        let Ok(path) = core::str::from_utf8(path) else { return refused(Reply::refusal(Status::NotFound)) };
+        Ok(Course::Asked(Box::new(Asked::read(method, path, head, after)?)))
+    }
 }
 
 #[derive(Debug)]
@@ -105,9 +128,17 @@ impl Answer {
     }
 
     /// What a program says.
-    pub(crate) fn replied(mut reply: Reply, head_only: bool, after: After) -> Answer {
+    fn replied(mut reply: Reply, head_only: bool, after: After) -> Answer {
         let after = reply.sent_to(after);
         Answer { content: Content::Reply(Box::new(reply)), head_only, after }
+    }
+
+    /// The answer to `asked`, of which `actions` are told.
+    pub(crate) fn to_question(asked: &Asked, reply: Reply, actions: &mut impl Actions) -> Answer {
+        let answer = Answer::replied(reply, asked.method() == Method::Head, asked.after());
+        let (status, bytes) = (answer.status().code(), answer.body_bytes());
+        actions.answered(|| Exchange { method: asked.method().name(), target: asked.target(), status, bytes });
+        answer
     }
 
     /// Bytes of memory that it holds until it is sent.
@@ -332,19 +363,6 @@ fn moved(target: &[u8]) -> String {
     if path.contains("://") { alloc::format!("{path}/{query}") } else { alloc::format!("/{path}/{query}") }
 }
 
-/// The host that is asked, with its port if that is said.
-pub(crate) fn authority<'a>(head: &Head<'a, '_>) -> &'a str {
-    let said = head.only(Name::Host).ok().flatten().unwrap_or_default();
-    let [said, target] = [said, head.target].map(|bytes| core::str::from_utf8(bytes).unwrap_or_default());
-    split_absolute(target).map_or(said, |(authority, _)| authority)
-}
-
-/// The authority of an absolute target, and what follows it.
-fn split_absolute(target: &str) -> Option<(&str, &str)> {
-    let (_, rest) = target.split_once("://").filter(|_| !target.starts_with('/'))?;
-    Some(rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len())))
-}
-
 /// Where over TLS there is what the request asks for: under the same name, if that is one of ours, and always under the port that goes without saying.
 fn over_tls(head: &Head<'_, '_>, actions: &impl Actions) -> Content {
     let target = core::str::from_utf8(head.target).unwrap_or_default();
@@ -375,9 +393,9 @@ fn form(resource: Resource, head: &Head<'_, '_>) -> Content {
         Ok(Some(range)) if head.method == b"GET" && conditions::allows_range(head, own) => {
             let length = representation.bytes.len() as u64;
             match ranges::parse(range, length) {
-                Asked::Nothing => Content::OutOfRange(length),
-                Asked::Whole => Content::Whole(representation),
-                Asked::Parts(parts) => Content::Parts { resource, coding, part: Part::of(parts) },
+                ranges::Asked::Nothing => Content::OutOfRange(length),
+                ranges::Asked::Whole => Content::Whole(representation),
+                ranges::Asked::Parts(parts) => Content::Parts { resource, coding, part: Part::of(parts) },
             }
         }
         _ => Content::Whole(representation),

@@ -20,6 +20,7 @@
 //! | `framing`, `chunked` | how long a request's body is, and where it ends |
 //! | `answer`, `outgoing` | what the answer to a request is, and what of it is still to be queued |
 //! | `question`, `upload`, `reply` | what is asked that a program answers, what is sent with it, and what is said to it |
+//! | `open_reply` | replies that stay open |
 //! | `target` | from a request's target to a path |
 //! | `coding`, `conditions`, `ranges` | which bytes of a file are the answer |
 //! | `remembered` | requests that come again with the same bytes |
@@ -45,6 +46,7 @@ mod conditions;
 mod date;
 mod framing;
 mod head;
+mod open_reply;
 mod outgoing;
 mod outlet;
 mod question;
@@ -63,10 +65,11 @@ pub use actions::{Actions, Exchange};
 pub use coding::Coding;
 pub use date::DATE_BYTES;
 pub use head::HEAD_BYTES_MAX;
+pub use open_reply::{End, Open, Pace};
 pub use outlet::Outlet;
 pub use question::{Question, credentials};
 pub use remembered::Remembered;
-pub use reply::{End, Field, Open, Pace, REPLY_FIELDS_BYTES_MAX, Reply};
+pub use reply::{Field, REPLY_FIELDS_BYTES_MAX, Reply};
 pub use response::{BUSY, RESPONSE_HEAD_BYTES_MAX};
 pub use session::{Session, WaitsFor};
 pub use site::{File, Representation, Resource, Site, SiteError, pack};

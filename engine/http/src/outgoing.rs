@@ -8,9 +8,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::open_reply::{End, Open, Pace};
 use crate::outlet::Outlet;
 use crate::ranges::Parts;
-use crate::reply::{End, Open, Pace};
 use crate::site::Resource;
 
 /// The rest of a response's body.

@@ -5,16 +5,13 @@
 //!
 //! Answers to: RFC 9110 sections 7.2 and 9, RFC 9113 section 8.2.3 (`Cookie` in several fields), RFC 7617.
 
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use base64ct::{Base64, Encoding};
 
-use crate::actions::{Actions, Exchange};
-use crate::answer::{Answer, authority};
 use crate::head::{Head, Name};
-use crate::reply::Reply;
+use crate::target::authority;
 use crate::types::{After, Announced, Method, Status};
 
 /// Bytes of a name and a password, with the colon between them.
@@ -62,40 +59,6 @@ pub(crate) struct Asked {
     after: After,
 }
 
-/// What comes of a request's head.
-pub(crate) enum Course {
-    /// Its answer is known.
-    Known(Answer),
-    /// Somebody has to be asked.
-    Asked(Box<Asked>),
-}
-
-impl Course {
-    /// `path`: of a program that answers to these methods.
-    ///
-    /// Errors: the request says something in two ways.
-    pub(crate) fn of(
-        path: &[u8],
-        methods: &'static [Method],
-        head: &Head<'_, '_>,
-        after: After,
-    ) -> Result<Course, Status> {
-        let head_only = head.method == b"HEAD";
-        let refused = |reply| Ok(Course::Known(Answer::replied(reply, head_only, after)));
-        let Some(method) = Method::of(head.method).filter(|method| methods.contains(method)) else {
-            return refused(Reply::only_these(methods));
-        };
-        let Ok(path) = core::str::from_utf8(path) else { return refused(Reply::refusal(Status::NotFound)) };
-        let mut values = [const { None }; FIELDS.len()];
-        for (place, name) in values.iter_mut().zip(FIELDS) {
-            *place = value(name, head)?;
-        }
-        let target = String::from_utf8_lossy(head.target).into();
-        let host = authority(head).into();
-        Ok(Course::Asked(Box::new(Asked { method, target, path: path.into(), host, values, after })))
-    }
-}
-
 /// The value of a field that there may be one of; of cookies all of them.
 ///
 /// Errors: there are several.
@@ -108,6 +71,19 @@ fn value(name: Name, head: &Head<'_, '_>) -> Result<Option<String>, Status> {
 }
 
 impl Asked {
+    /// What `head` asks, of a program that answers for `path`.
+    ///
+    /// Errors: the request says something in two ways.
+    pub(crate) fn read(method: Method, path: &str, head: &Head<'_, '_>, after: After) -> Result<Asked, Status> {
+        let mut values = [const { None }; FIELDS.len()];
+        for (place, name) in values.iter_mut().zip(FIELDS) {
+            *place = value(name, head)?;
+        }
+        let target = String::from_utf8_lossy(head.target).into();
+        let host = authority(head).into();
+        Ok(Asked { method, target, path: path.into(), host, values, after })
+    }
+
     pub(crate) fn question(&self, body: Announced) -> Question<'_> {
         let [authorization, cookie, content_type, origin, sec_fetch_site, user_agent] =
             self.values.each_ref().map(Option::as_deref);
@@ -137,12 +113,18 @@ impl Asked {
         size_of::<Asked>() + self.target.len() + self.path.len() + self.host.len() + values
     }
 
-    /// The answer to it, of which `actions` are told.
-    pub(crate) fn answer(&self, reply: Reply, actions: &mut impl Actions) -> Answer {
-        let answer = Answer::replied(reply, self.method == Method::Head, self.after);
-        let (status, bytes) = (answer.status().code(), answer.body_bytes());
-        actions.answered(|| Exchange { method: self.method.name(), target: &self.target, status, bytes });
-        answer
+    pub(crate) fn method(&self) -> Method {
+        self.method
+    }
+
+    /// As the client wrote it.
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// What becomes of the connection after its answer.
+    pub(crate) fn after(&self) -> After {
+        self.after
     }
 }
 

@@ -19,12 +19,11 @@ use alloc::boxed::Box;
 use machine::Micros;
 
 use crate::actions::{Actions, Exchange};
-use crate::answer::Answer;
+use crate::answer::{Answer, Course};
 use crate::framing::Body;
 use crate::head::{self, Head, Name, Start};
+use crate::open_reply::Pace;
 use crate::outgoing::Outgoing;
-use crate::question::Course;
-use crate::reply::Pace;
 use crate::response::{RESPONSE_HEAD_BYTES_MAX, ResponseHead};
 use crate::types::{After, Secrecy, Status};
 

@@ -4,7 +4,7 @@
 
 use heapless::Vec;
 
-use crate::head::is_of_authority;
+use crate::head::{Head, Name, is_of_authority};
 use crate::types::Status;
 
 /// The longest path, decoded, in bytes.
@@ -119,4 +119,17 @@ impl PathRoom {
 fn escaped(digits: &mut impl Iterator<Item = u8>) -> Option<u8> {
     let mut digit = || char::from(digits.next()?).to_digit(16);
     u8::try_from(digit()? * 16 + digit()?).ok()
+}
+
+/// The host that is asked, with its port if that is said.
+pub(crate) fn authority<'a>(head: &Head<'a, '_>) -> &'a str {
+    let said = head.only(Name::Host).ok().flatten().unwrap_or_default();
+    let [said, target] = [said, head.target].map(|bytes| core::str::from_utf8(bytes).unwrap_or_default());
+    split_absolute(target).map_or(said, |(authority, _)| authority)
+}
+
+/// The authority of an absolute target, and what follows it.
+pub(crate) fn split_absolute(target: &str) -> Option<(&str, &str)> {
+    let (_, rest) = target.split_once("://").filter(|_| !target.starts_with('/'))?;
+    Some(rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len())))
 }

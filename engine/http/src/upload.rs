@@ -48,7 +48,7 @@ impl Admission {
     pub(crate) fn refuse(&self, asked: &Asked, actions: &mut impl Actions) -> Answer {
         self.give_up(actions);
         let reply = actions.too_large(&asked.question(Announced::Something), self.bytes);
-        asked.answer(reply, actions)
+        Answer::to_question(asked, reply, actions)
     }
 }
 

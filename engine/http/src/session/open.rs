@@ -3,7 +3,7 @@
 //! Where the program sets the pace nothing else is asked on the connection any more, and its end is the reply's. Where the client does the next request waits until the reply is over.
 
 use crate::actions::Actions;
-use crate::reply::{End, Pace};
+use crate::open_reply::{End, Pace};
 use crate::types::After;
 
 use super::{Expect, IDLE_TIMEOUT, RESPONSE_TIMEOUT, Session, Taken, WaitsFor};

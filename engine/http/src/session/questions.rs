@@ -70,7 +70,7 @@ impl Session {
         actions: &mut impl Actions,
     ) {
         if !actions.may_keep(size_of::<Request>() + asked.kept_bytes()) {
-            let answer = asked.answer(Reply::refusal(Status::ServiceUnavailable), actions);
+            let answer = Answer::to_question(&asked, Reply::refusal(Status::ServiceUnavailable), actions);
             return self.answer_behind(body, answer, waits, actions);
         }
         actions.set_deadline(None);
@@ -86,7 +86,7 @@ impl Session {
             return reply.number().into_iter().for_each(|number| actions.left(number));
         };
         let Expect::Us(request) = core::mem::replace(&mut self.expect, Expect::Closed) else { return };
-        let answer = request.asked.answer(reply, actions);
+        let answer = Answer::to_question(&request.asked, reply, actions);
         self.reply_is_due(*request, answer, actions);
     }
 

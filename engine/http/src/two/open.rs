@@ -6,7 +6,7 @@ use machine::Micros;
 use super::session::Session;
 use super::stream::{Expect, Stream};
 use crate::actions::Actions;
-use crate::reply::{End, Pace};
+use crate::open_reply::{End, Pace};
 
 impl Session {
     /// The program says more on the open reply with this number. It goes out when the session is offered bytes, or none.

@@ -20,6 +20,7 @@ use super::calm::Price;
 use super::session::{Session, Taken, send_frame};
 use super::stream::{self, ClientHalf, Stream};
 use crate::actions::Actions;
+use crate::answer::Answer;
 use crate::question::Asked;
 use crate::reply::Reply;
 use crate::session::{STRIDE_BYTES, WaitsFor};
@@ -89,7 +90,7 @@ impl Session {
         let is_too_much = waiting + inquiry.asked.bytes() > WAITING_BYTES_MAX;
         if is_too_much || !actions.may_keep(self.kept_bytes() + inquiry.kept_bytes()) {
             let asked = inquiry.asked;
-            let answer = asked.answer(Reply::refusal(Status::ServiceUnavailable), actions);
+            let answer = Answer::to_question(&asked, Reply::refusal(Status::ServiceUnavailable), actions);
             return self.answer(id, answer, is_whole, actions);
         }
         let window = self.line.initial_window();
@@ -158,7 +159,7 @@ impl Session {
         let number = reply.number();
         match self.take_asker() {
             Some((stream, inquiry)) => {
-                stream.expect = stream::Expect::Room(Box::new(inquiry.asked.answer(reply, actions)));
+                stream.expect = stream::Expect::Room(Box::new(Answer::to_question(&inquiry.asked, reply, actions)));
             }
             None => number.into_iter().for_each(|number| actions.left(number)),
         }

@@ -17,9 +17,8 @@ use super::sending::Step;
 use super::session::{Session, Taken};
 use super::stream::{self, ClientHalf, STREAMS_MAX, Stream};
 use crate::actions::{Actions, Exchange};
-use crate::answer::Answer;
+use crate::answer::{Answer, Course};
 use crate::head::{HEAD_BYTES_MAX, Head, Name};
-use crate::question::Course;
 use crate::session::WaitsFor;
 use crate::types::Status;
 

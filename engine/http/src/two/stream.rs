@@ -8,8 +8,8 @@ use http2::ErrorCode;
 use machine::Micros;
 
 use crate::answer::Answer;
+use crate::open_reply::{Open, Pace};
 use crate::outgoing::Outgoing;
-use crate::reply::{Open, Pace};
 use crate::upload::Admission;
 
 use super::questions::Inquiry;
