@@ -19,11 +19,13 @@
 //! | `requests`, `request` | heads of requests and trailers; what they ask |
 //! | `response` | heads of answers |
 //! | `stream`, `sending` | what a stream waits for, and how it is sent on |
+//! | `inquiry` | a question, and the body that comes with it |
 //! | `questions`, `open` | streams that a program answers, and goes on to |
 //! | `calm` | what floods cost |
 
 mod calm;
 mod frames;
+mod inquiry;
 mod open;
 mod questions;
 mod request;

@@ -5,8 +5,8 @@
 use http2::{ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, Setting, flags, settings};
 
 use super::calm::Price;
-use super::sending::widened;
-use super::session::{Expect, Session, Taken, send_frame};
+use super::sending::{send_frame, widened};
+use super::session::{Expect, Session, Taken};
 use super::stream::{self, ClientHalf, Stream};
 use crate::actions::Actions;
 use crate::session::WaitsFor;

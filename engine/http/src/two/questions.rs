@@ -17,7 +17,9 @@ use alloc::boxed::Box;
 use http2::{ErrorCode, FrameHead, Kind};
 
 use super::calm::Price;
-use super::session::{Session, Taken, send_frame};
+use super::inquiry::Inquiry;
+use super::sending::send_frame;
+use super::session::{Session, Taken};
 use super::stream::{self, ClientHalf, Stream};
 use crate::actions::Actions;
 use crate::answer::Answer;
@@ -33,47 +35,6 @@ pub(crate) const WAITING_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of replies that are not sent, above which nothing is asked.
 pub(crate) const UNSENT_BYTES_MAX: usize = 4 << 20;
 
-/// A question without an answer.
-#[derive(Debug)]
-pub(super) struct Inquiry {
-    asked: Box<Asked>,
-    /// How long its body is to be, if that was said.
-    pub(super) length: Option<u64>,
-    /// What of the body has come, once its sender is admitted.
-    upload: Option<Upload>,
-    /// How many bytes that were.
-    pub(super) came: u64,
-    /// Bytes of frames since the client was told that more may come.
-    untold: u32,
-}
-
-impl Inquiry {
-    /// What was admitted of a body, as long as it is held.
-    pub(super) fn admitted(&self) -> Option<Admission> {
-        self.upload.as_ref().map(Upload::admission)
-    }
-
-    /// Whether a piece of its body is with the program.
-    pub(super) fn is_with_program(&self) -> bool {
-        self.upload.as_ref().is_some_and(Upload::is_with_program)
-    }
-
-    /// How many bytes more may come, as the client does not know yet: not those that nobody has taken.
-    fn untold(&self) -> u32 {
-        let waiting = self.upload.as_ref().map_or(0, Upload::waiting_bytes);
-        self.untold.saturating_sub(waiting as u32)
-    }
-
-    /// Bytes of memory that it takes, but for what was admitted.
-    pub(super) fn kept_bytes(&self) -> usize {
-        size_of::<Inquiry>() + self.asked.kept_bytes()
-    }
-
-    fn is_too_large(&self) -> bool {
-        self.upload.as_ref().is_some_and(Upload::is_too_large)
-    }
-}
-
 impl Session {
     /// Something is asked that a program answers. `is_whole`: there is no body; `length`: how long it is to be, if that is said.
     #[cold]
@@ -85,12 +46,12 @@ impl Session {
         (is_whole, length): (bool, Option<u64>),
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
-        let waiting: usize = self.streams.iter().filter_map(Stream::inquiry).map(|inquiry| inquiry.asked.bytes()).sum();
-        let inquiry = Box::new(Inquiry { asked, length, upload: None, came: 0, untold: 0 });
-        let is_too_much = waiting + inquiry.asked.bytes() > WAITING_BYTES_MAX;
+        let waiting: usize =
+            self.streams.iter().filter_map(Stream::inquiry).map(|inquiry| inquiry.asked().bytes()).sum();
+        let inquiry = Box::new(Inquiry::new(asked, length));
+        let is_too_much = waiting + inquiry.asked().bytes() > WAITING_BYTES_MAX;
         if is_too_much || !actions.may_keep(self.kept_bytes() + inquiry.kept_bytes()) {
-            let asked = inquiry.asked;
-            let answer = Answer::to_question(&asked, Reply::refusal(Status::ServiceUnavailable), actions);
+            let answer = Answer::to_question(inquiry.asked(), Reply::refusal(Status::ServiceUnavailable), actions);
             return self.answer(id, answer, is_whole, actions);
         }
         let window = self.line.initial_window();
@@ -116,16 +77,16 @@ impl Session {
         let before = core::mem::replace(&mut stream.expect, stream::Expect::Reset(ErrorCode::NoError));
         let stream::Expect::Turn(mut inquiry) = before else { return };
         self.asking = Some(stream.id);
-        match inquiry.upload.take() {
+        match inquiry.take_upload() {
             None => {
-                let announced = match inquiry.length {
+                let announced = match inquiry.length() {
                     _ if !stream.is_unread => Announced::Nothing,
                     Some(length) => Announced::Bytes(length),
                     None => Announced::Something,
                 };
-                actions.asked(&inquiry.asked.question(announced));
+                actions.asked(&inquiry.asked().question(announced));
             }
-            Some(upload) => upload.end(&inquiry.asked, actions),
+            Some(upload) => upload.end(inquiry.asked(), actions),
         }
         stream.expect = stream::Expect::Us(inquiry);
     }
@@ -159,7 +120,7 @@ impl Session {
         let number = reply.number();
         match self.take_asker() {
             Some((stream, inquiry)) => {
-                stream.expect = stream::Expect::Room(Box::new(Answer::to_question(&inquiry.asked, reply, actions)));
+                stream.expect = stream::Expect::Room(Box::new(Answer::to_question(inquiry.asked(), reply, actions)));
             }
             None => number.into_iter().for_each(|number| actions.left(number)),
         }
@@ -174,13 +135,13 @@ impl Session {
         match self.take_asker() {
             None => admission.give_up(actions),
             Some((stream, mut inquiry)) => {
-                let length = if stream.is_unread { inquiry.length } else { None };
+                let length = if stream.is_unread { inquiry.length() } else { None };
                 let upload = Upload::begin(admission, length);
                 if upload.is_too_large() {
-                    let answer = admission.refuse(&inquiry.asked, actions);
+                    let answer = admission.refuse(inquiry.asked(), actions);
                     stream.expect = stream::Expect::Room(Box::new(answer));
                 } else {
-                    inquiry.upload = Some(upload);
+                    inquiry.admit(upload);
                     let is_to_come = core::mem::take(&mut stream.is_unread);
                     stream.expect =
                         if is_to_come { stream::Expect::Upload(inquiry) } else { stream::Expect::Turn(inquiry) };
@@ -196,7 +157,7 @@ impl Session {
     #[inline(never)]
     pub fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) {
         let inquiries = self.streams.iter_mut().filter_map(Stream::inquiry_mut);
-        let mut uploads = inquiries.filter_map(|inquiry| inquiry.upload.as_mut());
+        let mut uploads = inquiries.filter_map(Inquiry::upload_mut);
         if let Some(upload) = uploads.find(|upload| upload.admission().number == Some(number)) {
             upload.piece_taken(number);
             upload.hand_over(actions);
@@ -229,8 +190,7 @@ impl Session {
     pub(super) fn upload_comes(&mut self, id: u32, frame_bytes: u32) {
         let Some(stream) = self.stream_mut(id) else { return };
         let stream::Expect::Upload(inquiry) = &mut stream.expect else { return };
-        inquiry.untold = inquiry.untold.saturating_add(frame_bytes);
-        if inquiry.untold as usize >= STRIDE_BYTES {
+        if inquiry.frame_comes(frame_bytes) {
             self.has_brought = true;
             self.has_untold = true;
         }
@@ -247,7 +207,7 @@ impl Session {
                 if !self.line.has_room(actions) {
                     return;
                 }
-                inquiry.untold -= untold;
+                inquiry.told(untold);
                 send_frame(Kind::WindowUpdate, 0, stream.id, &untold.to_be_bytes(), actions);
             }
         }
@@ -273,7 +233,7 @@ impl Session {
         let Some(stream) = self.stream_mut(id) else { return };
         let stream::Expect::Upload(inquiry) = &mut stream.expect else { return };
         let Some(admission) = inquiry.admitted() else { return };
-        let answer = admission.refuse(&inquiry.asked, actions);
+        let answer = admission.refuse(inquiry.asked(), actions);
         stream.expect = stream::Expect::Room(Box::new(answer));
         stream.is_unread = !is_last;
     }
@@ -290,20 +250,10 @@ impl Session {
             true => self.upload_is_too_large(id, is_last, actions),
             false if is_last => return self.body_ended(id, true, actions),
             false => {
-                inquiry.upload.iter_mut().for_each(|upload| upload.hand_over(actions));
+                inquiry.upload_mut().into_iter().for_each(|upload| upload.hand_over(actions));
                 self.has_untold = true;
             }
         }
         Ok(())
-    }
-}
-
-impl Inquiry {
-    /// A part of the body.
-    pub(super) fn keep(&mut self, part: &[u8]) {
-        self.came += part.len() as u64;
-        if let Some(upload) = &mut self.upload {
-            upload.keep(part);
-        }
     }
 }

@@ -10,7 +10,6 @@ use http2::{ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, flags
 
 use super::calm::{Calm, Price};
 use super::response::{self, Beginning, HEAD_FRAME_BYTES_MAX};
-use super::session::send_frame;
 use super::stream::{Expect, Stream};
 use crate::actions::Actions;
 use crate::outgoing::Outgoing;
@@ -229,6 +228,15 @@ impl Line {
 /// A window that so many bytes more are wanted on; `None`: it cannot be so wide.
 pub(super) fn widened(window: i32, by: i64) -> Option<i32> {
     i32::try_from(i64::from(window) + by).ok()
+}
+
+/// Queues a short frame, for which there is room.
+pub(super) fn send_frame(kind: Kind, flags: u8, stream: u32, payload: &[u8], actions: &mut impl Outlet) {
+    let mut frame = heapless::Vec::<u8, { FRAME_HEAD_BYTES + 8 }>::new();
+    frame.extend(FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes());
+    let fits = frame.extend_from_slice(payload);
+    debug_assert!(fits.is_ok(), "it is a short one");
+    actions.send(&frame);
 }
 
 /// Where parts of a file are written with their heads: each piece a frame.

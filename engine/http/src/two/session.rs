@@ -6,15 +6,14 @@
 
 use alloc::vec::Vec;
 
-use http2::{Decoder, ErrorCode, FRAME_HEAD_BYTES, FrameHead, Kind, PREFACE, Setting, TABLE_BYTES_MAX};
+use http2::{Decoder, ErrorCode, FrameHead, Kind, PREFACE, Setting, TABLE_BYTES_MAX};
 use machine::Micros;
 
 use super::calm::Calm;
-use super::sending::{Line, Step};
+use super::sending::{Line, Step, send_frame};
 use super::stream::{self, STREAMS_MAX, Stream};
 use crate::actions::Actions;
 use crate::head::HEAD_BYTES_MAX;
-use crate::outlet::Outlet;
 use crate::session::{IDLE_TIMEOUT, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, WaitsFor};
 
 /// Bytes of bodies that came before the client is told that more may come: half of what it may send unasked.
@@ -447,13 +446,4 @@ impl Session {
             () => self.silence().map_or(Patience::Idle, Patience::Silence),
         }
     }
-}
-
-/// Queues a short frame, for which there is room.
-pub(super) fn send_frame(kind: Kind, flags: u8, stream: u32, payload: &[u8], actions: &mut impl Outlet) {
-    let mut frame = heapless::Vec::<u8, { FRAME_HEAD_BYTES + 8 }>::new();
-    frame.extend(FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes());
-    let fits = frame.extend_from_slice(payload);
-    debug_assert!(fits.is_ok(), "it is a short one");
-    actions.send(&frame);
 }

@@ -12,7 +12,7 @@ use crate::open_reply::{Open, Pace};
 use crate::outgoing::Outgoing;
 use crate::upload::Admission;
 
-use super::questions::Inquiry;
+use super::inquiry::Inquiry;
 
 /// The most streams of one client, those counted that wait for room or windows.
 pub(super) const STREAMS_MAX: usize = 100;
@@ -75,7 +75,7 @@ impl Stream {
         let before = core::mem::replace(&mut self.expect, Expect::Reset(ErrorCode::ProtocolError));
         let (length, came, next) = match before {
             Expect::Body { answer, length, came } => (length, came, Expect::Room(answer)),
-            Expect::Upload(inquiry) => (inquiry.length, inquiry.came, Expect::Turn(inquiry)),
+            Expect::Upload(inquiry) => (inquiry.length(), inquiry.came(), Expect::Turn(inquiry)),
             other => {
                 self.expect = other;
                 return true;
