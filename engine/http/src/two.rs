@@ -18,26 +18,25 @@
 //! | `frames` | what frames do that are not of requests |
 //! | `requests`, `request` | heads of requests and trailers; what they ask |
 //! | `response` | heads of answers |
-//! | `stream`, `sending` | what a stream waits for, and how it is sent on |
+//! | `stream`, `streams`, `sending` | what a stream waits for, all of them, and how they are sent on |
 //! | `inquiry` | a question, and the body that comes with it |
-//! | `questions`, `open` | streams that a program answers, and goes on to |
+//! | `streams::questions`, `streams::open` | streams that a program answers, and goes on to |
 //! | `calm` | what floods cost |
 
 mod calm;
 mod frames;
 mod inquiry;
-mod open;
-mod questions;
 mod request;
 mod requests;
 mod response;
 mod sending;
 mod session;
 mod stream;
+mod streams;
 
-#[cfg(test)]
-pub(crate) use questions::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
 pub use session::Session;
+#[cfg(test)]
+pub(crate) use streams::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
 
 /// What to tell a client for whom there is no session, before the connection is closed: no settings, and that it may come again, since nothing was done (RFC 9113 section 6.8).
 pub const BUSY: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xb];

@@ -7,7 +7,7 @@ use http2::{ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, Setti
 use super::calm::Price;
 use super::sending::{send_frame, widened};
 use super::session::{Expect, Session, Taken};
-use super::stream::{self, ClientHalf, Stream};
+use super::stream::{self, ClientHalf};
 use crate::actions::Actions;
 use crate::session::WaitsFor;
 
@@ -87,9 +87,7 @@ impl Session {
         for setting in settings(payload)? {
             if let Setting::InitialWindow(window) = setting? {
                 let by = self.line.set_initial_window(window);
-                for stream in &mut self.streams {
-                    stream.window = widened(stream.window, by).ok_or(ErrorCode::FlowControlError)?;
-                }
+                self.streams.widen(by)?;
             }
         }
         self.expect = Expect::Frame;
@@ -114,7 +112,7 @@ impl Session {
             return if increment == 0 { Err(ErrorCode::ProtocolError) } else { self.line.open_window(increment) };
         }
         self.check_begun(head.stream)?;
-        let Some(stream) = self.stream_mut(head.stream) else { return Ok(()) };
+        let Some(stream) = self.streams.get_mut(head.stream) else { return Ok(()) };
         let code = match widened(stream.window, increment.into()) {
             Some(_) if increment == 0 => ErrorCode::ProtocolError,
             None => ErrorCode::FlowControlError,
@@ -130,9 +128,7 @@ impl Session {
     fn stream_reset(&mut self, head: &FrameHead, actions: &mut impl Actions) -> Result<(), ErrorCode> {
         self.check_begun(head.stream)?;
         self.calm.pay(Price::Reset)?;
-        if let Some(place) = self.streams.iter().position(|stream| stream.id == head.stream) {
-            self.forget(place, actions);
-        }
+        self.streams.remove(head.stream, actions);
         Ok(())
     }
 
@@ -169,13 +165,13 @@ impl Session {
             self.calm.pay(Price::Nothing)?;
         }
         self.received = self.received.saturating_add(head.length);
-        match self.client_half(head.stream) {
-            Some(ClientHalf::Open) => self.upload_comes(head.stream, head.length),
+        match self.streams.client_half(head.stream) {
+            Some(ClientHalf::Open) => self.streams.upload_comes(head.stream, head.length),
             // The first cannot be: such a frame is not looked at.
             Some(ClientHalf::Undecided | ClientHalf::Unread) => return Ok(self.pass_over(taken, left + padding)),
             Some(ClientHalf::Closed) | None => {
                 self.calm.pay(Price::Nothing)?;
-                if !self.was_reset(head.stream) {
+                if !self.streams.was_reset(head.stream) {
                     self.calm.pay(Price::Reset)?;
                     self.reset(head.stream, ErrorCode::StreamClosed, actions)?;
                 }
@@ -196,7 +192,7 @@ impl Session {
         let of_padding = (arrived.len() - of_body).min(padding as usize);
         let (left, padding) = (bytes - of_body as u32, padding - of_padding as u32);
         self.expect = Expect::Body { stream, bytes: left, padding, is_last };
-        match self.stream_mut(stream).map(|stream| &mut stream.expect) {
+        match self.streams.get_mut(stream).map(|stream| &mut stream.expect) {
             Some(stream::Expect::Body { came, .. }) => *came += of_body as u64,
             Some(stream::Expect::Upload(inquiry)) => inquiry.keep(arrived.get(..of_body).unwrap_or_default()),
             _ => {}
@@ -210,21 +206,35 @@ impl Session {
     /// A frame with a part of a body has ended.
     fn body_part_ended(&mut self, id: u32, is_last: bool, actions: &mut impl Actions) -> Result<(), ErrorCode> {
         self.expect = Expect::Frame;
-        let is_too_long = match self.stream_mut(id).map(|stream| &stream.expect) {
+        let is_too_long = match self.streams.get_mut(id).map(|stream| &stream.expect) {
             Some(stream::Expect::Body { came, .. }) => *came > BODY_BYTES_MAX,
-            Some(stream::Expect::Upload(_)) => return self.upload_part_ended(id, is_last, actions),
+            Some(stream::Expect::Upload(_)) => {
+                return self.streams.upload_part_ended(id, is_last, &mut self.calm, actions);
+            }
             _ => return Ok(()),
         };
-        if is_last || is_too_long { self.body_ended(id, is_last, actions) } else { Ok(()) }
+        if is_last || is_too_long { self.streams.body_ended(id, is_last, &mut self.calm, actions) } else { Ok(()) }
     }
 
-    /// `None`: nothing is remembered of the stream.
-    pub(super) fn client_half(&self, id: u32) -> Option<ClientHalf> {
-        self.streams.iter().find(|stream| stream.id == id).map(Stream::client_half)
+    /// A client sends something on a stream of which nobody knows yet whether its body is wanted.
+    ///
+    /// Errors: it was refused too often.
+    fn body_of_undecided(&mut self, id: u32, actions: &mut impl Actions) -> Result<Taken, ErrorCode> {
+        if self.streams.is_asking() || !self.streams.has_too_much_unsent() {
+            return Ok(Taken::AndWait(WaitsFor::Us));
+        }
+        if !self.line.has_room(actions) {
+            return Ok(Taken::AndWait(WaitsFor::SendRoom));
+        }
+        self.calm.pay(Price::Reset)?;
+        self.reset(id, ErrorCode::RefusedStream, actions)?;
+        Ok(Taken::AndGoOn(0))
     }
 
-    pub(super) fn stream_mut(&mut self, id: u32) -> Option<&mut Stream> {
-        self.streams.iter_mut().find(|stream| stream.id == id)
+    /// Whether the frame belongs to such a stream.
+    fn is_of_undecided(&self, head: &FrameHead) -> bool {
+        matches!(head.kind, Kind::Headers | Kind::Data)
+            && self.streams.client_half(head.stream) == Some(ClientHalf::Undecided)
     }
 
     /// Errors: nobody has begun this stream.

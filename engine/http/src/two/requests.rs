@@ -11,14 +11,18 @@ use http2::{ErrorCode, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, flags};
 
 use super::calm::Price;
 use super::frames::BODY_BYTES_MAX;
+use super::inquiry::Inquiry;
 use super::request::{Request, check_trailers};
 use super::response::{self, Beginning};
 use super::sending::Step;
 use super::session::{Session, Taken};
 use super::stream::{self, ClientHalf, STREAMS_MAX, Stream};
+use super::streams::WAITING_BYTES_MAX;
 use crate::actions::{Actions, Exchange};
 use crate::answer::{Answer, Course};
 use crate::head::{HEAD_BYTES_MAX, Head, Name};
+use crate::question::Asked;
+use crate::reply::Reply;
 use crate::session::WaitsFor;
 use crate::types::Status;
 
@@ -113,7 +117,7 @@ impl Session {
         }
         let mut fields = Fields::new();
         self.decoder.decode(block, &mut fields).map_err(|_| ErrorCode::CompressionError)?;
-        match self.client_half(head.stream) {
+        match self.streams.client_half(head.stream) {
             Some(ClientHalf::Open) => self.trailers_arrived(head, &fields, actions)?,
             // The first cannot be: such a frame is not looked at.
             Some(ClientHalf::Undecided | ClientHalf::Unread) => {}
@@ -121,7 +125,7 @@ impl Session {
             Some(ClientHalf::Closed) => return Err(ErrorCode::StreamClosed),
             None if head.stream > self.last_stream => self.stream_begins(head, &fields, actions)?,
             // It may have been on its way when we ended the stream.
-            None if self.was_reset(head.stream) => self.calm.pay(Price::Nothing)?,
+            None if self.streams.was_reset(head.stream) => self.calm.pay(Price::Nothing)?,
             None if head.stream == self.last_stream => return Err(ErrorCode::StreamClosed),
             None => return Err(ErrorCode::ProtocolError),
         }
@@ -139,7 +143,7 @@ impl Session {
             self.calm.pay(Price::Reset)?;
             return self.reset(head.stream, ErrorCode::ProtocolError, actions);
         }
-        self.body_ended(head.stream, true, actions)
+        self.streams.body_ended(head.stream, true, &mut self.calm, actions)
     }
 
     /// A client asks for something.
@@ -184,8 +188,29 @@ impl Session {
         Ok(())
     }
 
+    /// Something is asked that a program answers. `is_whole`: there is no body; `length`: how long it is to be, if that is said.
+    #[cold]
+    #[inline(never)]
+    fn question_arrived(
+        &mut self,
+        id: u32,
+        asked: Box<Asked>,
+        (is_whole, length): (bool, Option<u64>),
+        actions: &mut impl Actions,
+    ) -> Result<(), ErrorCode> {
+        let inquiry = Box::new(Inquiry::new(asked, length));
+        let is_too_much = self.streams.asked_bytes() + inquiry.asked().bytes() > WAITING_BYTES_MAX;
+        if is_too_much || !actions.may_keep(self.kept_bytes() + inquiry.kept_bytes()) {
+            let answer = Answer::to_question(inquiry.asked(), Reply::refusal(Status::ServiceUnavailable), actions);
+            return self.answer(id, answer, is_whole, actions);
+        }
+        let window = self.line.initial_window();
+        self.streams.push(Stream { id, window, expect: stream::Expect::Turn(inquiry), is_unread: !is_whole });
+        Ok(())
+    }
+
     /// Gives an answer; what of it does not go at once waits for its turn. There is room for its head.
-    pub(super) fn answer(
+    fn answer(
         &mut self,
         id: u32,
         mut answer: Answer,

@@ -4,29 +4,25 @@
 //!
 //! Answers to: RFC 9113 sections 3.4, 5.4, 6.8 and 9.1.
 
-use alloc::vec::Vec;
-
 use http2::{Decoder, ErrorCode, FrameHead, Kind, PREFACE, Setting, TABLE_BYTES_MAX};
 use machine::Micros;
 
 use super::calm::Calm;
 use super::sending::{Line, Step, send_frame};
-use super::stream::{self, STREAMS_MAX, Stream};
+use super::stream::{STREAMS_MAX, Stream};
+use super::streams::Streams;
 use crate::actions::Actions;
 use crate::head::HEAD_BYTES_MAX;
+use crate::open_reply::End;
+use crate::reply::Reply;
 use crate::session::{IDLE_TIMEOUT, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, WaitsFor};
+use crate::upload::Admission;
 
 /// Bytes of bodies that came before the client is told that more may come: half of what it may send unasked.
 const RECEIVED_BYTES: u32 = 32 * 1024;
 
-/// Streams whose memory is kept for the next ones.
-const STREAMS_KEPT: usize = 4;
-
 /// What a connection keeps that is used as browsers do.
 const KEPT_BYTES_USUAL: usize = 4 * TABLE_BYTES_MAX;
-
-/// Streams that we ended, and on which something may be on its way.
-const RESET_STREAMS: usize = 8;
 
 /// One client's connection. What happens to it is not inlined: most connections are of HTTP/1.1, and theirs is the shorter way.
 #[derive(Debug)]
@@ -41,24 +37,11 @@ pub struct Session {
     pub(super) decoder: Decoder,
     pub(super) line: Line,
     pub(super) calm: Calm,
-    /// Those that wait, the oldest first.
-    pub(super) streams: Vec<Stream>,
-    /// Whose turn it is.
-    turn: usize,
+    pub(super) streams: Streams,
     /// The last stream that the client has begun.
     pub(super) last_stream: u32,
-    /// The last ones that we ended before their time.
-    reset: [u32; RESET_STREAMS],
     /// Bytes of bodies that came since the client was told that more may come.
     pub(super) received: u32,
-    /// The stream whose question is with the program; it may be over since.
-    pub(super) asking: Option<u32>,
-    /// Whether a question may wait for its turn.
-    pub(super) has_questions: bool,
-    /// Whether enough of a body that is wanted has come for its sender to have all of the time again.
-    pub(super) has_brought: bool,
-    /// Whether somebody may be told to send more of one.
-    pub(super) has_untold: bool,
 }
 
 /// What the session waits for. One variant a waiting point.
@@ -140,30 +123,22 @@ impl Session {
             decoder: Decoder::new(),
             line: Line::new(),
             calm: Calm::new(),
-            streams: Vec::new(),
-            turn: 0,
+            streams: Streams::new(),
             last_stream: 0,
-            reset: [0; RESET_STREAMS],
             received: 0,
-            asking: None,
-            has_questions: false,
-            has_brought: false,
-            has_untold: false,
         }
     }
 
     /// Bytes of memory that the client makes us keep, the session itself counted in, but for the
     /// bodies of replies and what was admitted of the bodies of requests.
     pub fn kept_bytes(&self) -> usize {
-        let streams = self.streams.capacity() * size_of::<Stream>();
-        let of_streams = self.streams.iter().map(Stream::kept_bytes).sum::<usize>();
-        size_of::<Session>() + self.decoder.memory_bytes() + streams + of_streams
+        size_of::<Session>() + self.decoder.memory_bytes() + self.streams.kept_bytes()
     }
 
     /// Whether one more stream may be remembered.
     pub(super) fn may_keep_stream(&self, actions: &impl Actions) -> bool {
-        let growth = self.streams.capacity().max(STREAMS_KEPT) * size_of::<Stream>();
-        self.streams.len() < self.streams.capacity() || actions.may_keep(self.kept_bytes() + growth)
+        let growth = self.streams.growth_bytes();
+        growth == 0 || actions.may_keep(self.kept_bytes() + growth)
     }
 
     /// The client makes us keep more than its share: the connection ends.
@@ -201,10 +176,10 @@ impl Session {
                 return bytes.len();
             }
         }
-        if self.has_questions {
-            self.ask_next(actions);
+        if self.streams.has_questions() {
+            self.streams.ask_next(actions);
         }
-        if self.asking.is_some() && self.waits_for == WaitsFor::Bytes {
+        if self.streams.is_asking() && self.waits_for == WaitsFor::Bytes {
             self.waits_for = WaitsFor::Us;
         }
         if self.is_ending && self.streams.is_empty() && !self.line.is_within_frame() {
@@ -261,22 +236,8 @@ impl Session {
             return Ok(Step::NoRoom);
         }
         let is_told = self.tell_of_received(actions);
-        let mut in_vain = 0;
-        while in_vain < self.streams.len() {
-            self.turn %= self.streams.len();
-            let Some(stream) = self.streams.get_mut(self.turn) else { break };
-            let step = self.line.send(stream, &mut self.calm, actions)?;
-            match step {
-                Step::Done => self.stream_done(self.turn, actions),
-                Step::On => (in_vain, self.turn) = (0, self.turn + 1),
-                Step::Waits => (in_vain, self.turn) = (in_vain + 1, self.turn + 1),
-                Step::NoRoom => return Ok(Step::NoRoom),
-            }
-            if self.line.is_within_frame() {
-                return Ok(Step::NoRoom);
-            }
-        }
-        Ok(if is_told { Step::Waits } else { Step::NoRoom })
+        let step = self.streams.send_on(&mut self.line, &mut self.calm, actions)?;
+        Ok(if is_told { step } else { Step::NoRoom })
     }
 
     /// Lets the client send more, whatever its bytes were for. False: there is no room to say so.
@@ -287,43 +248,8 @@ impl Session {
             let increment = core::mem::take(&mut self.received).to_be_bytes();
             send_frame(Kind::WindowUpdate, 0, 0, &increment, actions);
         }
-        if self.has_untold {
-            self.open_windows(actions);
-        }
-        has_room && !self.has_untold
-    }
-
-    /// All of the answer to the stream at this place is queued. If the client may still send on it, it is told that nobody listens.
-    fn stream_done(&mut self, place: usize, actions: &mut impl Actions) {
-        let Some(stream) = self.streams.get_mut(place) else { return };
-        if core::mem::take(&mut stream.is_unread) {
-            stream.expect = stream::Expect::Reset(ErrorCode::NoError);
-            return;
-        }
-        if let stream::Expect::Reset(_) = stream.expect {
-            let id = stream.id;
-            self.remember_reset(id);
-        }
-        self.forget(place, actions);
-    }
-
-    /// The stream at this place is over.
-    pub(super) fn forget(&mut self, place: usize, actions: &mut impl Actions) {
-        if place < self.streams.len() {
-            Session::stream_left(&self.streams.remove(place), actions);
-        }
-        if self.turn > place {
-            self.turn -= 1;
-        }
-        if self.streams.is_empty() && self.streams.capacity() > STREAMS_KEPT {
-            self.streams = Vec::with_capacity(STREAMS_KEPT);
-        }
-    }
-
-    /// What was held or open for a stream is not any more.
-    fn stream_left(stream: &Stream, actions: &mut impl Actions) {
-        stream.admitted().into_iter().for_each(|admission| admission.give_up(actions));
-        stream.number().into_iter().for_each(|number| actions.left(number));
+        let has_told_all = self.streams.open_windows(&self.line, actions);
+        has_room && has_told_all
     }
 
     /// Ends a stream, and says why.
@@ -333,29 +259,64 @@ impl Session {
         if !self.line.has_room(actions) {
             return Err(ErrorCode::EnhanceYourCalm);
         }
-        if let Some(place) = self.streams.iter().position(|waiting| waiting.id == stream) {
-            self.forget(place, actions);
-        }
-        self.remember_reset(stream);
+        self.streams.reset(stream, actions);
         send_frame(Kind::ResetStream, 0, stream, &code.bytes(), actions);
         Ok(())
     }
 
-    fn remember_reset(&mut self, stream: u32) {
-        self.reset.rotate_right(1);
-        self.reset[0] = stream;
+    /// Bytes of replies that the session holds until the client has taken them.
+    pub fn held_bytes(&self) -> usize {
+        self.streams.held_bytes()
     }
 
-    /// Whether we ended this stream not long ago.
-    pub(super) fn was_reset(&self, stream: u32) -> bool {
-        self.reset.contains(&stream)
+    /// This is the answer to what was asked. It goes out when the session is offered bytes, or none. Who has asked may have taken his question back.
+    #[cold]
+    #[inline(never)]
+    pub fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
+        self.streams.replied(reply, actions);
+        self.renew_patience(actions);
+    }
+
+    /// The body of what was asked is wanted, up to so many bytes of it; a longer one is answered by 413. It is handed over by [`Actions::body_arrived`] when it is there, and its turn
+    /// has come; or as it comes, if the admission has a number, by [`Actions::piece_arrived`], and its end by [`Actions::pieces_ended`] in its turn.
+    #[cold]
+    #[inline(never)]
+    pub fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
+        self.streams.admitted(admission, actions);
+        self.renew_patience(actions);
+    }
+
+    /// The program has taken a piece of the body with this number: more may come.
+    #[cold]
+    #[inline(never)]
+    pub fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) {
+        if self.streams.piece_taken(number, actions) {
+            self.renew_patience(actions);
+        }
+    }
+
+    /// The program says more on the open reply with this number. It goes out when the session is offered bytes, or none.
+    #[cold]
+    #[inline(never)]
+    pub fn fed(&mut self, number: u64, bytes: &[u8]) {
+        self.streams.fed(number, bytes);
+    }
+
+    /// The program says no more on it.
+    #[cold]
+    #[inline(never)]
+    pub fn fed_up(&mut self, number: u64, end: End, actions: &mut impl Actions) {
+        self.streams.fed_up(number, end, actions);
     }
 
     /// The time that was last set is up.
     #[inline(never)]
     pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
         match self.patience {
-            Patience::Silence(_) => self.signs_of_life_are_due(actions),
+            Patience::Silence(_) => {
+                self.streams.signs_of_life_are_due();
+                self.renew_patience(actions);
+            }
             _ => self.end(ErrorCode::NoError, actions),
         }
     }
@@ -370,7 +331,7 @@ impl Session {
             return self.end(ErrorCode::NoError, actions);
         }
         self.is_ending = true;
-        self.end_open_replies();
+        self.streams.end_open_replies();
         if self.line.has_room(actions) {
             self.say_last(ErrorCode::NoError, actions);
         }
@@ -405,15 +366,13 @@ impl Session {
         self.expect = Expect::Closed;
         self.waits_for = WaitsFor::Nothing;
         self.decoder = Decoder::new();
-        for stream in core::mem::take(&mut self.streams) {
-            Session::stream_left(&stream, actions);
-        }
+        self.streams.all_left(actions);
         actions.set_deadline(None);
         actions.close();
     }
 
     /// The client has all of its time again: it had to wait for us.
-    pub(super) fn renew_patience(&mut self, actions: &mut impl Actions) {
+    fn renew_patience(&mut self, actions: &mut impl Actions) {
         if self.expect != Expect::Closed {
             self.patience = self.patience_due();
             actions.set_deadline(self.patience.timeout());
@@ -423,7 +382,7 @@ impl Session {
     /// The client has time for what it is to do next: what it trickles prolongs none but what takes an answer on, or brings much of a body that is wanted.
     fn set_patience(&mut self, has_asked: bool, actions: &mut impl Actions) {
         let has_moved = self.line.has_moved();
-        let has_brought = core::mem::take(&mut self.has_brought);
+        let has_brought = self.streams.has_brought();
         let patience = self.patience_due();
         let goes_on = match patience {
             Patience::Idle => has_asked,
@@ -443,7 +402,7 @@ impl Session {
             () if self.is_within_head => Patience::Request,
             () if self.streams.iter().any(Stream::is_to_be_sent) => Patience::Request,
             () if self.streams.iter().any(|stream| stream.silence().is_none()) => Patience::Us,
-            () => self.silence().map_or(Patience::Idle, Patience::Silence),
+            () => self.streams.silence().map_or(Patience::Idle, Patience::Silence),
         }
     }
 }

@@ -14,19 +14,18 @@
 
 use alloc::boxed::Box;
 
-use http2::{ErrorCode, FrameHead, Kind};
+use http2::{ErrorCode, Kind};
 
-use super::calm::Price;
-use super::inquiry::Inquiry;
-use super::sending::send_frame;
-use super::session::{Session, Taken};
-use super::stream::{self, ClientHalf, Stream};
+use super::Streams;
 use crate::actions::Actions;
 use crate::answer::Answer;
-use crate::question::Asked;
 use crate::reply::Reply;
-use crate::session::{STRIDE_BYTES, WaitsFor};
-use crate::types::{Announced, Status};
+use crate::session::STRIDE_BYTES;
+use crate::two::calm::{Calm, Price};
+use crate::two::inquiry::Inquiry;
+use crate::two::sending::{Line, send_frame};
+use crate::two::stream::{self, Stream};
+use crate::types::Announced;
 use crate::upload::{Admission, Upload};
 
 /// Bytes of memory for questions without an answer.
@@ -35,41 +34,17 @@ pub(crate) const WAITING_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of replies that are not sent, above which nothing is asked.
 pub(crate) const UNSENT_BYTES_MAX: usize = 4 << 20;
 
-impl Session {
-    /// Something is asked that a program answers. `is_whole`: there is no body; `length`: how long it is to be, if that is said.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn question_arrived(
-        &mut self,
-        id: u32,
-        asked: Box<Asked>,
-        (is_whole, length): (bool, Option<u64>),
-        actions: &mut impl Actions,
-    ) -> Result<(), ErrorCode> {
-        let waiting: usize =
-            self.streams.iter().filter_map(Stream::inquiry).map(|inquiry| inquiry.asked().bytes()).sum();
-        let inquiry = Box::new(Inquiry::new(asked, length));
-        let is_too_much = waiting + inquiry.asked().bytes() > WAITING_BYTES_MAX;
-        if is_too_much || !actions.may_keep(self.kept_bytes() + inquiry.kept_bytes()) {
-            let answer = Answer::to_question(inquiry.asked(), Reply::refusal(Status::ServiceUnavailable), actions);
-            return self.answer(id, answer, is_whole, actions);
-        }
-        let window = self.line.initial_window();
-        self.streams.push(Stream { id, window, expect: stream::Expect::Turn(inquiry), is_unread: !is_whole });
-        self.has_questions = true;
-        Ok(())
-    }
-
+impl Streams {
     /// Asks what has waited longest, or hands over its body, if nothing else is with the program.
     #[cold]
     #[inline(never)]
-    pub(super) fn ask_next(&mut self, actions: &mut impl Actions) {
+    pub(in crate::two) fn ask_next(&mut self, actions: &mut impl Actions) {
         if self.asking.is_some() || self.has_too_much_unsent() {
             return;
         }
         let may_ask =
             |stream: &Stream| matches!(&stream.expect, stream::Expect::Turn(inquiry) if !inquiry.is_with_program());
-        let next = self.streams.iter_mut().find(|stream| may_ask(stream));
+        let next = self.list.iter_mut().find(|stream| may_ask(stream));
         let Some(stream) = next else {
             self.has_questions = false;
             return;
@@ -92,18 +67,18 @@ impl Session {
     }
 
     /// Bytes of replies that the session holds until the client has taken them.
-    pub fn held_bytes(&self) -> usize {
-        self.streams.iter().map(Stream::own_bytes).sum()
+    pub(in crate::two) fn held_bytes(&self) -> usize {
+        self.list.iter().map(Stream::own_bytes).sum()
     }
 
-    fn has_too_much_unsent(&self) -> bool {
+    pub(in crate::two) fn has_too_much_unsent(&self) -> bool {
         self.held_bytes() > UNSENT_BYTES_MAX
     }
 
     /// The program has said something to what it was asked: who has asked, if he still waits.
     fn take_asker(&mut self) -> Option<(&mut Stream, Box<Inquiry>)> {
         let id = self.asking.take()?;
-        let stream = self.stream_mut(id)?;
+        let stream = self.get_mut(id)?;
         match core::mem::replace(&mut stream.expect, stream::Expect::Reset(ErrorCode::NoError)) {
             stream::Expect::Us(inquiry) => Some((stream, inquiry)),
             other => {
@@ -114,9 +89,7 @@ impl Session {
     }
 
     /// This is the answer to what was asked. It goes out when the session is offered bytes, or none. Who has asked may have taken his question back.
-    #[cold]
-    #[inline(never)]
-    pub fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
+    pub(in crate::two) fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
         let number = reply.number();
         match self.take_asker() {
             Some((stream, inquiry)) => {
@@ -124,14 +97,11 @@ impl Session {
             }
             None => number.into_iter().for_each(|number| actions.left(number)),
         }
-        self.renew_patience(actions);
     }
 
     /// The body of what was asked is wanted, up to so many bytes of it; a longer one is answered by 413. It is handed over by [`Actions::body_arrived`] when it is there, and its turn
     /// has come; or as it comes, if the admission has a number, by [`Actions::piece_arrived`], and its end by [`Actions::pieces_ended`] in its turn.
-    #[cold]
-    #[inline(never)]
-    pub fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
+    pub(in crate::two) fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
         match self.take_asker() {
             None => admission.give_up(actions),
             Some((stream, mut inquiry)) => {
@@ -149,46 +119,22 @@ impl Session {
             }
         }
         self.has_questions = true;
-        self.renew_patience(actions);
     }
 
-    /// The program has taken a piece of the body with this number: more may come.
-    #[cold]
-    #[inline(never)]
-    pub fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) {
-        let inquiries = self.streams.iter_mut().filter_map(Stream::inquiry_mut);
+    /// The program has taken a piece of the body with this number: more may come. False: it is gone.
+    pub(in crate::two) fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) -> bool {
+        let inquiries = self.list.iter_mut().filter_map(Stream::inquiry_mut);
         let mut uploads = inquiries.filter_map(Inquiry::upload_mut);
-        if let Some(upload) = uploads.find(|upload| upload.admission().number == Some(number)) {
-            upload.piece_taken(number);
-            upload.hand_over(actions);
-            (self.has_questions, self.has_untold) = (true, true);
-            self.renew_patience(actions);
-        }
-    }
-
-    /// A client sends something on a stream of which nobody knows yet whether its body is wanted.
-    ///
-    /// Errors: it was refused too often.
-    pub(super) fn body_of_undecided(&mut self, id: u32, actions: &mut impl Actions) -> Result<Taken, ErrorCode> {
-        if self.asking.is_some() || !self.has_too_much_unsent() {
-            return Ok(Taken::AndWait(WaitsFor::Us));
-        }
-        if !self.line.has_room(actions) {
-            return Ok(Taken::AndWait(WaitsFor::SendRoom));
-        }
-        self.calm.pay(Price::Reset)?;
-        self.reset(id, ErrorCode::RefusedStream, actions)?;
-        Ok(Taken::AndGoOn(0))
-    }
-
-    /// Whether the frame belongs to such a stream.
-    pub(super) fn is_of_undecided(&self, head: &FrameHead) -> bool {
-        matches!(head.kind, Kind::Headers | Kind::Data) && self.client_half(head.stream) == Some(ClientHalf::Undecided)
+        let Some(upload) = uploads.find(|upload| upload.admission().number == Some(number)) else { return false };
+        upload.piece_taken(number);
+        upload.hand_over(actions);
+        (self.has_questions, self.has_untold) = (true, true);
+        true
     }
 
     /// A frame of a body begins whose sender was admitted: when enough has come, more may.
-    pub(super) fn upload_comes(&mut self, id: u32, frame_bytes: u32) {
-        let Some(stream) = self.stream_mut(id) else { return };
+    pub(in crate::two) fn upload_comes(&mut self, id: u32, frame_bytes: u32) {
+        let Some(stream) = self.get_mut(id) else { return };
         let stream::Expect::Upload(inquiry) = &mut stream.expect else { return };
         if inquiry.frame_comes(frame_bytes) {
             self.has_brought = true;
@@ -196,15 +142,23 @@ impl Session {
         }
     }
 
+    /// Lets clients send more of the bodies that are wanted, if they do not know of it. True: all of them know.
+    pub(in crate::two) fn open_windows(&mut self, line: &Line, actions: &mut impl Actions) -> bool {
+        if self.has_untold {
+            self.open_all_windows(line, actions);
+        }
+        !self.has_untold
+    }
+
     /// Lets clients send more of the bodies that are wanted. There is room to say so, but perhaps not to all.
     #[cold]
     #[inline(never)]
-    pub(super) fn open_windows(&mut self, actions: &mut impl Actions) {
-        for stream in &mut self.streams {
+    fn open_all_windows(&mut self, line: &Line, actions: &mut impl Actions) {
+        for stream in &mut self.list {
             let stream::Expect::Upload(inquiry) = &mut stream.expect else { continue };
             let untold = inquiry.untold();
             if untold as usize >= STRIDE_BYTES {
-                if !self.line.has_room(actions) {
+                if !line.has_room(actions) {
                     return;
                 }
                 inquiry.told(untold);
@@ -215,12 +169,20 @@ impl Session {
     }
 
     /// The body of a request has ended, or is too long to be waited for.
-    pub(super) fn body_ended(&mut self, id: u32, is_last: bool, actions: &mut impl Actions) -> Result<(), ErrorCode> {
-        let Some(stream) = self.stream_mut(id) else { return Ok(()) };
+    ///
+    /// Errors: it is not as long as it was said to be, too often.
+    pub(in crate::two) fn body_ended(
+        &mut self,
+        id: u32,
+        is_last: bool,
+        calm: &mut Calm,
+        actions: &mut impl Actions,
+    ) -> Result<(), ErrorCode> {
+        let Some(stream) = self.get_mut(id) else { return Ok(()) };
         let admitted = stream.admitted();
         if !stream.body_ended(is_last) {
             admitted.into_iter().for_each(|admission| admission.give_up(actions));
-            return self.calm.pay(Price::Reset);
+            return calm.pay(Price::Reset);
         }
         self.has_questions |= admitted.is_some();
         Ok(())
@@ -230,7 +192,7 @@ impl Session {
     #[cold]
     #[inline(never)]
     fn upload_is_too_large(&mut self, id: u32, is_last: bool, actions: &mut impl Actions) {
-        let Some(stream) = self.stream_mut(id) else { return };
+        let Some(stream) = self.get_mut(id) else { return };
         let stream::Expect::Upload(inquiry) = &mut stream.expect else { return };
         let Some(admission) = inquiry.admitted() else { return };
         let answer = admission.refuse(inquiry.asked(), actions);
@@ -239,16 +201,17 @@ impl Session {
     }
 
     /// A frame with a part of a body has ended whose sender was admitted.
-    pub(super) fn upload_part_ended(
+    pub(in crate::two) fn upload_part_ended(
         &mut self,
         id: u32,
         is_last: bool,
+        calm: &mut Calm,
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
-        let Some(inquiry) = self.stream_mut(id).and_then(|stream| stream.inquiry_mut()) else { return Ok(()) };
+        let Some(inquiry) = self.get_mut(id).and_then(|stream| stream.inquiry_mut()) else { return Ok(()) };
         match inquiry.is_too_large() {
             true => self.upload_is_too_large(id, is_last, actions),
-            false if is_last => return self.body_ended(id, true, actions),
+            false if is_last => return self.body_ended(id, true, calm, actions),
             false => {
                 inquiry.upload_mut().into_iter().for_each(|upload| upload.hand_over(actions));
                 self.has_untold = true;

@@ -3,17 +3,15 @@
 use http2::ErrorCode;
 use machine::Micros;
 
-use super::session::Session;
-use super::stream::{Expect, Stream};
+use super::Streams;
 use crate::actions::Actions;
 use crate::open_reply::{End, Pace};
+use crate::two::stream::{Expect, Stream};
 
-impl Session {
+impl Streams {
     /// The program says more on the open reply with this number. It goes out when the session is offered bytes, or none.
-    #[cold]
-    #[inline(never)]
-    pub fn fed(&mut self, number: u64, bytes: &[u8]) {
-        let Some(stream) = self.streams.iter_mut().find(|stream| stream.number() == Some(number)) else { return };
+    pub(in crate::two) fn fed(&mut self, number: u64, bytes: &[u8]) {
+        let Some(stream) = self.list.iter_mut().find(|stream| stream.number() == Some(number)) else { return };
         match &mut stream.expect {
             Expect::Window(outgoing) => outgoing.say(bytes),
             Expect::Body { answer, .. } | Expect::Room(answer) => answer.say(number, bytes),
@@ -22,10 +20,8 @@ impl Session {
     }
 
     /// The program says no more on it.
-    #[cold]
-    #[inline(never)]
-    pub fn fed_up(&mut self, number: u64, end: End, actions: &mut impl Actions) {
-        let Some(stream) = self.streams.iter_mut().find(|stream| stream.number() == Some(number)) else { return };
+    pub(in crate::two) fn fed_up(&mut self, number: u64, end: End, actions: &mut impl Actions) {
+        let Some(stream) = self.list.iter_mut().find(|stream| stream.number() == Some(number)) else { return };
         if let (Expect::Window(outgoing), End::Whole) = (&mut stream.expect, end) {
             return outgoing.end(end);
         }
@@ -34,8 +30,8 @@ impl Session {
     }
 
     /// No open reply goes on of which the program sets the pace.
-    pub(super) fn end_open_replies(&mut self) {
-        for stream in &mut self.streams {
+    pub(in crate::two) fn end_open_replies(&mut self) {
+        for stream in &mut self.list {
             if let Expect::Window(outgoing) = &mut stream.expect {
                 outgoing.end_of_programs_pace();
             }
@@ -43,18 +39,17 @@ impl Session {
     }
 
     /// How long open replies may be silent, if there are some of which the program sets the pace.
-    pub(super) fn silence(&self) -> Option<Micros> {
-        self.streams.iter().filter_map(Stream::silence).min()
+    pub(in crate::two) fn silence(&self) -> Option<Micros> {
+        self.list.iter().filter_map(Stream::silence).min()
     }
 
     /// Nothing was said for long enough.
-    pub(super) fn signs_of_life_are_due(&mut self, actions: &mut impl Actions) {
-        for stream in &mut self.streams {
+    pub(in crate::two) fn signs_of_life_are_due(&mut self) {
+        for stream in &mut self.list {
             let Some(Pace::Program { sign_of_life, .. }) = stream.open_reply().map(|open| open.pace) else { continue };
             if let Expect::Window(outgoing) = &mut stream.expect {
                 outgoing.say(sign_of_life);
             }
         }
-        self.renew_patience(actions);
     }
 }

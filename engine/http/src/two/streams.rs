@@ -1,0 +1,217 @@
+//! The streams of a connection that wait, and whose turn it is to send.
+//!
+//! What a program is asked and says stands in `questions.rs` and `open.rs` below this.
+//!
+//! Invariant: for each stream that is taken out, whatever was admitted or open for it is given back, once.
+
+mod open;
+mod questions;
+
+use alloc::vec::Vec;
+
+use http2::ErrorCode;
+
+use super::calm::Calm;
+use super::sending::{Line, Step, widened};
+use super::stream::{self, ClientHalf, Stream};
+use crate::actions::Actions;
+
+#[cfg(test)]
+pub(crate) use questions::UNSENT_BYTES_MAX;
+pub(crate) use questions::WAITING_BYTES_MAX;
+
+/// Streams whose memory is kept for the next ones.
+const STREAMS_KEPT: usize = 4;
+
+/// Streams that we ended, and on which something may be on its way.
+const RESET_STREAMS: usize = 8;
+
+/// The streams that wait for something.
+#[derive(Debug)]
+pub(super) struct Streams {
+    /// The oldest first.
+    list: Vec<Stream>,
+    /// The place of the stream that sends next.
+    turn: usize,
+    /// The last ones that we ended before their time.
+    reset: [u32; RESET_STREAMS],
+    /// The stream whose question is with the program; it may be over since.
+    asking: Option<u32>,
+    /// Whether a question may wait for its turn.
+    has_questions: bool,
+    /// Whether enough of a body that is wanted has come for its sender to have all of the time again.
+    has_brought: bool,
+    /// Whether a client may be told to send more of a body.
+    has_untold: bool,
+}
+
+impl Streams {
+    pub(super) fn new() -> Streams {
+        Streams {
+            list: Vec::new(),
+            turn: 0,
+            reset: [0; RESET_STREAMS],
+            asking: None,
+            has_questions: false,
+            has_brought: false,
+            has_untold: false,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Stream> {
+        self.list.iter()
+    }
+
+    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut Stream> {
+        self.list.iter_mut().find(|stream| stream.id == id)
+    }
+
+    /// `None`: nothing is remembered of the stream.
+    pub(super) fn client_half(&self, id: u32) -> Option<ClientHalf> {
+        self.list.iter().find(|stream| stream.id == id).map(Stream::client_half)
+    }
+
+    /// One more waits.
+    pub(super) fn push(&mut self, stream: Stream) {
+        self.has_questions |= matches!(stream.expect, stream::Expect::Turn(_));
+        self.list.push(stream);
+    }
+
+    /// Bytes of memory that they take, but for the bodies of replies and what was admitted.
+    pub(super) fn kept_bytes(&self) -> usize {
+        let of_streams = self.list.iter().map(Stream::kept_bytes).sum::<usize>();
+        self.list.capacity() * size_of::<Stream>() + of_streams
+    }
+
+    /// Bytes of memory that one more stream would take beside its own; none, if there is a place for it.
+    pub(super) fn growth_bytes(&self) -> usize {
+        let has_place = self.list.len() < self.list.capacity();
+        if has_place { 0 } else { self.list.capacity().max(STREAMS_KEPT) * size_of::<Stream>() }
+    }
+
+    /// Bytes of memory of the questions that wait.
+    pub(super) fn asked_bytes(&self) -> usize {
+        self.list.iter().filter_map(Stream::inquiry).map(|inquiry| inquiry.asked().bytes()).sum()
+    }
+
+    /// Whether a question may wait for its turn.
+    pub(super) fn has_questions(&self) -> bool {
+        self.has_questions
+    }
+
+    /// Whether a question is with the program.
+    pub(super) fn is_asking(&self) -> bool {
+        self.asking.is_some()
+    }
+
+    /// Whether enough of a body has come, since this was asked, for its sender to have all of the time again.
+    pub(super) fn has_brought(&mut self) -> bool {
+        core::mem::take(&mut self.has_brought)
+    }
+
+    /// The client has set another initial window.
+    ///
+    /// Errors: a window would be wider than it can be.
+    pub(super) fn widen(&mut self, by: i64) -> Result<(), ErrorCode> {
+        for stream in &mut self.list {
+            stream.window = widened(stream.window, by).ok_or(ErrorCode::FlowControlError)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what streams have, each a frame in its turn.
+    pub(super) fn send_on(
+        &mut self,
+        line: &mut Line,
+        calm: &mut Calm,
+        actions: &mut impl Actions,
+    ) -> Result<Step, ErrorCode> {
+        let mut in_vain = 0;
+        while in_vain < self.list.len() {
+            self.turn %= self.list.len();
+            let Some(stream) = self.list.get_mut(self.turn) else { break };
+            let step = line.send(stream, calm, actions)?;
+            match step {
+                Step::Done => self.stream_done(self.turn, actions),
+                Step::On => (in_vain, self.turn) = (0, self.turn + 1),
+                Step::Waits => (in_vain, self.turn) = (in_vain + 1, self.turn + 1),
+                Step::NoRoom => return Ok(Step::NoRoom),
+            }
+            if line.is_within_frame() {
+                return Ok(Step::NoRoom);
+            }
+        }
+        Ok(Step::Waits)
+    }
+
+    /// All of the answer to the stream at this place is queued. If the client may still send on it, it is told that nobody listens.
+    fn stream_done(&mut self, place: usize, actions: &mut impl Actions) {
+        let Some(stream) = self.list.get_mut(place) else { return };
+        if core::mem::take(&mut stream.is_unread) {
+            stream.expect = stream::Expect::Reset(ErrorCode::NoError);
+            return;
+        }
+        if let stream::Expect::Reset(_) = stream.expect {
+            let id = stream.id;
+            self.remember_reset(id);
+        }
+        self.forget(place, actions);
+    }
+
+    /// The client has ended this stream.
+    pub(super) fn remove(&mut self, id: u32, actions: &mut impl Actions) {
+        if let Some(place) = self.list.iter().position(|stream| stream.id == id) {
+            self.forget(place, actions);
+        }
+    }
+
+    /// We have ended this stream before its time.
+    pub(super) fn reset(&mut self, id: u32, actions: &mut impl Actions) {
+        self.remove(id, actions);
+        self.remember_reset(id);
+    }
+
+    /// The connection is over, and all streams with it.
+    pub(super) fn all_left(&mut self, actions: &mut impl Actions) {
+        for stream in core::mem::take(&mut self.list) {
+            left(&stream, actions);
+        }
+    }
+
+    /// The stream at this place is over.
+    fn forget(&mut self, place: usize, actions: &mut impl Actions) {
+        if place < self.list.len() {
+            left(&self.list.remove(place), actions);
+        }
+        if self.turn > place {
+            self.turn -= 1;
+        }
+        if self.list.is_empty() && self.list.capacity() > STREAMS_KEPT {
+            self.list = Vec::with_capacity(STREAMS_KEPT);
+        }
+    }
+
+    fn remember_reset(&mut self, stream: u32) {
+        self.reset.rotate_right(1);
+        self.reset[0] = stream;
+    }
+
+    /// Whether we ended this stream not long ago.
+    pub(super) fn was_reset(&self, stream: u32) -> bool {
+        self.reset.contains(&stream)
+    }
+}
+
+/// What was held or open for a stream is not any more.
+fn left(stream: &Stream, actions: &mut impl Actions) {
+    stream.admitted().into_iter().for_each(|admission| admission.give_up(actions));
+    stream.number().into_iter().for_each(|number| actions.left(number));
+}
