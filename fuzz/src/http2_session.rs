@@ -11,7 +11,7 @@
 mod reading;
 mod script;
 
-use http::two::Session;
+use http::two::Http2Session;
 use http::{Admission, Field, HEAD_BYTES_MAX, Method, Reply, Status, WaitsFor};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
@@ -55,7 +55,7 @@ fn converse(send_room: usize, steps: &[Step], pace: Pace) {
 
 /// A session, its server, and what the client makes of what it hears.
 struct Server {
-    session: Session,
+    session: Http2Session,
     world: World,
     reading: Reading,
     send_room: usize,
@@ -67,7 +67,7 @@ struct Server {
 impl Server {
     fn new(send_room: usize) -> Server {
         let mut world = World::small();
-        let session = Session::connected(&mut world);
+        let session = Http2Session::connected(&mut world);
         let reading = Reading::new(world.contents.clone());
         Server { session, world, reading, send_room, taken: 0, said: 0 }
     }

@@ -34,7 +34,7 @@ mod session;
 mod stream;
 mod streams;
 
-pub use session::Session;
+pub use session::Http2Session;
 #[cfg(test)]
 pub(crate) use streams::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
 

@@ -48,7 +48,7 @@ pub(crate) enum Session {
     /// HTTP/1.1.
     One(http::Session),
     /// HTTP/2. It remembers more.
-    Two(Box<http::two::Session>),
+    Two(Box<http::two::Http2Session>),
 }
 
 impl Session {
@@ -149,7 +149,7 @@ impl Conversation {
     /// A client has connected that would rather speak HTTP/2.
     pub(crate) fn begin_two(caller: Caller, common: &mut Common) -> Conversation {
         Conversation::with_session(usize::MAX, caller, common, |hands| {
-            Session::Two(Box::new(http::two::Session::connected(hands)))
+            Session::Two(Box::new(http::two::Http2Session::connected(hands)))
         })
     }
 

@@ -6,7 +6,7 @@ use http2::{ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, Setti
 
 use super::calm::Price;
 use super::sending::{send_frame, widened};
-use super::session::{Expect, Session, Taken};
+use super::session::{Expect, Http2Session, Taken};
 use super::stream::{self, ClientHalf};
 use crate::actions::Actions;
 use crate::session::WaitsFor;
@@ -17,7 +17,7 @@ const SETTINGS_MAX: usize = 32;
 /// The longest body of a request that is waited for: half of what a client may send unasked on a stream.
 pub(super) const BODY_BYTES_MAX: u64 = 32 * 1024;
 
-impl Session {
+impl Http2Session {
     /// A frame's head is there, and perhaps the frame.
     pub(super) fn frame_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Result<Taken, ErrorCode> {
         let Some(head) = FrameHead::parse(bytes) else { return Ok(Taken::AndWait(WaitsFor::Bytes)) };

@@ -15,7 +15,7 @@ use super::inquiry::Inquiry;
 use super::request::{Request, check_trailers};
 use super::response::{self, Beginning};
 use super::sending::Step;
-use super::session::{Session, Taken};
+use super::session::{Http2Session, Taken};
 use super::stream::{self, ClientHalf, STREAMS_MAX, Stream};
 use super::streams::WAITING_BYTES_MAX;
 use crate::actions::{Actions, Exchange};
@@ -91,7 +91,7 @@ fn fragment<'a>(head: &FrameHead, payload: &'a [u8]) -> Result<&'a [u8], ErrorCo
     Ok(rest.get(..length).unwrap_or_default())
 }
 
-impl Session {
+impl Http2Session {
     /// The head of a frame with a request's head, or with trailers, is there.
     pub(super) fn head_arrived(
         &mut self,

@@ -26,7 +26,7 @@ const KEPT_BYTES_USUAL: usize = 4 * TABLE_BYTES_MAX;
 
 /// One client's connection. What happens to it is not inlined: most connections are of HTTP/1.1, and theirs is the shorter way.
 #[derive(Debug)]
-pub struct Session {
+pub struct Http2Session {
     pub(super) expect: Expect,
     waits_for: WaitsFor,
     patience: Patience,
@@ -93,15 +93,15 @@ pub(super) enum Taken {
     AndWait(WaitsFor),
 }
 
-impl Session {
+impl Http2Session {
     /// A client has connected, and is told what we take. It speaks next. Where memory is short, it
     /// is told that we keep nothing of its fields from one request to the next.
     #[inline(never)]
-    pub fn connected(actions: &mut impl Actions) -> Session {
+    pub fn connected(actions: &mut impl Actions) -> Http2Session {
         let own = [
             Setting::ConcurrentStreamsMax(STREAMS_MAX as u32),
             Setting::ListBytesMax(HEAD_BYTES_MAX as u32),
-            if actions.may_keep(size_of::<Session>() + KEPT_BYTES_USUAL) {
+            if actions.may_keep(size_of::<Http2Session>() + KEPT_BYTES_USUAL) {
                 Setting::Other
             } else {
                 Setting::TableBytes(0)
@@ -114,7 +114,7 @@ impl Session {
         settings.for_each(|setting| said.extend(setting));
         actions.send(&said);
         actions.set_deadline(Some(IDLE_TIMEOUT));
-        Session {
+        Http2Session {
             expect: Expect::Preface,
             waits_for: WaitsFor::Bytes,
             patience: Patience::Idle,
@@ -132,7 +132,7 @@ impl Session {
     /// Bytes of memory that the client makes us keep, the session itself counted in, but for the
     /// bodies of replies and what was admitted of the bodies of requests.
     pub fn kept_bytes(&self) -> usize {
-        size_of::<Session>() + self.decoder.memory_bytes() + self.streams.kept_bytes()
+        size_of::<Http2Session>() + self.decoder.memory_bytes() + self.streams.kept_bytes()
     }
 
     /// Whether one more stream may be remembered.

@@ -7,7 +7,7 @@ use std::vec::Vec;
 use http2::{Decoder, ErrorCode, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, PREFACE, flags};
 
 use crate::tests::world::{World, files, site};
-use crate::two::Session;
+use crate::two::Http2Session;
 use crate::{Admission, Remembered, Reply, WaitsFor};
 
 pub(in crate::tests) const END_STREAM: u8 = flags::END_STREAM;
@@ -46,7 +46,7 @@ impl Answer {
 }
 
 pub(in crate::tests) struct Client {
-    pub(in crate::tests) session: Session,
+    pub(in crate::tests) session: Http2Session,
     pub(in crate::tests) world: World,
     pub(in crate::tests) kept: Vec<u8>,
     decoder: Decoder,
@@ -104,7 +104,7 @@ impl Client {
     /// One that has said nothing yet.
     pub(in crate::tests) fn silent() -> Client {
         let mut world = World::new(site(&files()), Remembered::nothing());
-        Client { session: Session::connected(&mut world), world, kept: Vec::new(), decoder: Decoder::new() }
+        Client { session: Http2Session::connected(&mut world), world, kept: Vec::new(), decoder: Decoder::new() }
     }
 
     /// One that has begun as it should, with these settings, and was answered.

@@ -7,7 +7,7 @@ use allocation_counter::measure;
 use http2::{ErrorCode, Kind, PREFACE};
 
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings};
-use crate::two::Session;
+use crate::two::Http2Session;
 use crate::{Reply, Status};
 
 /// A question with a cookie of so many bytes.
@@ -27,7 +27,7 @@ fn filling(stream: u32, name: u8, value_bytes: usize) -> Vec<u8> {
 
 /// Whether the session says of what it holds in memory no less than there is, and not much more.
 fn assert_is_told(client: Client, what: &str) {
-    let told = client.session.kept_bytes() + client.session.held_bytes() - size_of::<Session>();
+    let told = client.session.kept_bytes() + client.session.held_bytes() - size_of::<Http2Session>();
     let Client { session, .. } = client;
     let held = measure(|| drop(session)).bytes_current.unsigned_abs() as usize;
     assert!(held <= told && told <= 2 * held + 1024, "{what}: {held} bytes are held, {told} told");
@@ -96,7 +96,7 @@ fn an_overdrawn_client_is_told_to_calm_down_and_keeps_nothing() {
     client.arrive(&[filling(1, b'a', 1900), question(3, 2000), get(5, "/hello.txt")].concat());
     client.frames();
     client.session.overdrawn(&mut client.world);
-    assert_eq!(client.session.kept_bytes(), size_of::<Session>());
+    assert_eq!(client.session.kept_bytes(), size_of::<Http2Session>());
     let said = client.frames();
     let last = said.last().map(|frame| (frame.kind, frame.payload[4..].to_vec()));
     assert_eq!(last, Some((Kind::GoAway, ErrorCode::EnhanceYourCalm.bytes().to_vec())));
@@ -111,7 +111,7 @@ fn a_client_is_asked_to_fill_no_table_where_memory_is_short() {
         let mut client = Client::silent();
         client.frames();
         client.world.kept_max = kept_max;
-        client.session = Session::connected(&mut client.world);
+        client.session = Http2Session::connected(&mut client.world);
         client.arrive(&[PREFACE.as_slice(), &settings(&[])].concat());
         let said = client.frames();
         let (pairs, _) = said[0].payload.as_chunks::<6>();
