@@ -4,6 +4,7 @@
 use machine::{Instant, Micros};
 
 use super::actions::{Actions, CloseReason};
+use super::alarm::{ACKNOWLEDGE_DELAY, Alarm, millis};
 use super::congestion::Congestion;
 use super::handshake::mss_agreed;
 use super::pools::Pools;
@@ -11,7 +12,6 @@ use super::round_trip::RoundTrip;
 use super::segment::{Flags, SegmentRepr};
 use super::sequence::SequenceNumber;
 use super::tcb::{Agreed, Owed, State, Tcb};
-use super::timers::{ACKNOWLEDGE_DELAY, Alarm, millis};
 use super::timestamps::{TIMESTAMP_BYTES, TIMESTAMP_VALID};
 use super::window::{RECEIVE_WINDOW_SCARCE, ReceiveWindow};
 

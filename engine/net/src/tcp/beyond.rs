@@ -12,21 +12,16 @@ use alloc::boxed::Box;
 
 use heapless::{Vec, VecView};
 
+use super::blocks::BlockPool;
+use super::nodes::LongList;
 use super::options::{SACK_BLOCKS_MAX, SackBlock, SackBlocks};
-use super::pools::BlockPool;
 use super::sequence::SequenceNumber;
 
 /// Ranges that every queue may have.
 const FEW: usize = 16;
 
-/// Ranges that a queue with a long list may have. A segment that would open another gap is dropped, and sent again.
-const MANY: usize = 1024;
-
 /// Ranges whose order of growth is known: some more than are told, because some of them will be joined.
 const NEWEST: usize = 8;
-
-/// A long list.
-pub(super) type LongList = Vec<SackBlock, MANY>;
 
 /// What is kept beyond gaps.
 #[derive(Default)]

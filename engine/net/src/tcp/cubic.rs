@@ -7,7 +7,7 @@
 
 use machine::Instant;
 
-use super::timers::millis;
+use super::alarm::millis;
 
 /// The window after a loss, in tenths of that before: beta_cubic.
 pub(super) const BETA_TENTHS: u32 = 7;

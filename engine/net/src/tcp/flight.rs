@@ -11,9 +11,10 @@
 //! - Bytes that arrived beyond a gap are kept until they are acknowledged in order: a peer may take its word back
 //!   (RFC 2018 §8).
 
+use super::blocks::BlockPool;
 use super::options::SackBlock;
-use super::pools::BlockPool;
-use super::runs::{Fate, Run, Runs};
+use super::run::{Fate, Run};
+use super::runs::Runs;
 use super::sequence::SequenceNumber;
 
 /// All that was sent and not acknowledged in order.

@@ -40,8 +40,10 @@
 mod acknowledgment;
 mod actions;
 mod ageing;
+mod alarm;
 mod arrival;
 mod beyond;
+mod blocks;
 mod closed;
 mod congestion;
 mod cookies;
@@ -52,6 +54,7 @@ mod half_open;
 mod handshake;
 mod knocks;
 mod meant;
+mod nodes;
 mod options;
 mod output;
 mod path;
@@ -62,6 +65,7 @@ mod recovery;
 mod ring;
 mod round_trip;
 mod row;
+mod run;
 mod runs;
 mod segment;
 mod send_queue;
@@ -75,7 +79,12 @@ mod timestamps;
 mod window;
 
 pub use actions::{Actions, CloseReason};
+pub use alarm::{
+    ACKNOWLEDGE_DELAY, FIN_WAIT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, ROOM_RETRY, SYN_ATTEMPTS_MAX,
+    USER_TIMEOUT, USER_TIMEOUT_MAX,
+};
 pub use arrival::CHALLENGE_INTERVAL;
+pub use blocks::RECEIVE_RESERVE;
 pub use closed::reset_for;
 pub use cookies::Cookies;
 pub use half_open::{HalfOpenId, HalfOpenTable, HalfOpenVerdict, Room, SYN_ACK_WAIT, SYN_ACKS_MAX};
@@ -83,17 +92,13 @@ pub use handshake::{Beginning, Handshake, InitialSequences, MSS_DEFAULT, MSS_MIN
 pub use knocks::{Knock, Knocks};
 pub use options::{OPTIONS_BYTES_MAX, Options, SACK_BLOCKS_MAX, SackBlock, SackBlocks, Timestamps, WINDOW_SHIFT_MAX};
 pub use output::SendLimits;
-pub use pools::{PoolSizes, Pools, RECEIVE_RESERVE};
+pub use pools::{PoolSizes, Pools};
 pub use round_trip::{RTO_INITIAL, RTO_MAX, RTO_MIN};
 pub use segment::{Flags, Full, SegmentRepr, SegmentToSend};
 pub use send_queue::{SEND_BYTES, SEND_BYTES_MAX};
 pub use sequence::SequenceNumber;
 pub use tcb::{Ended, Tcb};
 pub use time_wait::{TIME_WAIT, TimeWait, TimeWaitId, TimeWaitTable, TimeWaitVerdict};
-pub use timers::{
-    ACKNOWLEDGE_DELAY, FIN_WAIT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, ROOM_RETRY, SYN_ATTEMPTS_MAX,
-    USER_TIMEOUT, USER_TIMEOUT_MAX,
-};
 pub use timestamps::TimestampClock;
 pub use window::{RECEIVE_WINDOW, RECEIVE_WINDOW_MAX, WINDOW_ON_SYN, WINDOW_SHIFT};
 

@@ -8,15 +8,15 @@ use core::num::NonZeroU16;
 
 use machine::{Instant, Piece};
 
+use super::alarm::millis;
 use super::options::{Options, SackBlock, SackBlocks, Timestamps};
 use super::pools::Pools;
 use super::round_trip::RTO_MIN;
-use super::runs::Fate;
+use super::run::Fate;
 use super::segment::{Flags, Full, SegmentToSend};
 use super::send_queue::Pieces;
 use super::sequence::SequenceNumber;
 use super::tcb::{Agreed, Owed, State, Tcb};
-use super::timers::millis;
 use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
 /// What one output may hold.

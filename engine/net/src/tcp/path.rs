@@ -10,7 +10,7 @@
 use super::actions::{Actions, CloseReason};
 use super::handshake::MSS_DEFAULT;
 use super::pools::Pools;
-use super::runs::Fate;
+use super::run::Fate;
 use super::sequence::SequenceNumber;
 use super::tcb::{Agreed, State, Tcb};
 use super::timestamps::TIMESTAMP_BYTES;

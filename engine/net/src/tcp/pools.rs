@@ -4,46 +4,25 @@
 //! Everything is made at construction; nothing is allocated afterwards. What a pool has run out of is refused, and the
 //! peer's own retransmission or the session's later attempt tries again.
 //!
-//! What a queue has in its first stage is lent as long as there is any. Beyond it each has at most a quarter of what is free
-//! then: one that grows leaves four fifths, many that grow leave some, and as they come to be more each is brought down.
-//!
-//! Invariants:
-//! - A block in `free` is shared with nobody. A block in `retired` may still be read by the card.
-//! - Sending leaves [`RECEIVE_RESERVE`] blocks untouched. So what a session leaves of one received frame always finds
-//!   room, even after the same session has queued a reply: received bytes that we are about to acknowledge are never lost.
+//! How much of it one queue may have stands in `blocks`.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use machine::{BLOCK_BYTES, Block, Piece};
+use machine::Block;
 use sometimes::buggify;
 
-use super::beyond::LongList;
+use super::blocks::{BlockPool, RECEIVE_RESERVE, SHARES, bytes_of};
+use super::nodes::NODE_BLOCKS;
 use super::receive_queue::ReceiveQueue;
-use super::ring::{self, BlockNode, NODE_BLOCKS};
-use super::row::{NODE_PIECES, PieceNode};
-use super::runs::LongRuns;
 use super::send_queue::SendQueue;
 use super::window::RECEIVE_WINDOW;
-
-/// Blocks that only received bytes may take: the largest frame (64 KiB), begun and ended inside of a block.
-pub const RECEIVE_RESERVE: usize = 64 * 1024 / BLOCK_BYTES + 2;
-
-/// How many retired blocks one search looks at.
-const RETIRED_LOOKED_AT_MAX: usize = 8;
-
-/// One queue has at most one in so many of what is free, once it is beyond its first stage.
-const SHARES: usize = 4;
-
-/// For so many blocks there is one long list of ranges beyond gaps, and one of runs.
-const BLOCKS_PER_LONG_LIST: usize = 128;
 
 /// How much is made at construction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolSizes {
-    /// Blocks of [`BLOCK_BYTES`] bytes, for both directions; more than [`RECEIVE_RESERVE`].
+    /// Blocks of [`machine::BLOCK_BYTES`] bytes, for both directions; more than [`RECEIVE_RESERVE`].
     pub blocks: usize,
     /// Connections that may have bytes to be sent or acknowledged at the same time. 2.9 KB each.
     pub send_queues: usize,
@@ -119,9 +98,7 @@ impl Pools {
 
     /// Whether blocks may be taken for bytes beyond a gap.
     pub(super) fn may_fill_gaps(&self) -> bool {
-        self.free_blocks() * 2 > self.blocks_made
-            && self.blocks.block_nodes.len() * 2 > self.blocks.block_nodes_made
-            && !buggify!(NoRoomForGap)
+        self.free_blocks() * 2 > self.blocks_made && self.blocks.has_half_of_block_nodes() && !buggify!(NoRoomForGap)
     }
 
     /// How many bytes one connection may keep now: its share of the free blocks. `limit`: what it may have at most; beyond the
@@ -132,7 +109,7 @@ impl Pools {
         if limit <= RECEIVE_WINDOW {
             return share;
         }
-        share.min(bytes_of(self.blocks.block_nodes.len() * NODE_BLOCKS / SHARES).max(RECEIVE_WINDOW))
+        share.min(bytes_of(self.blocks.free_block_nodes() * NODE_BLOCKS / SHARES).max(RECEIVE_WINDOW))
     }
 
     pub(super) fn lend_send_queue(&mut self) -> Option<Box<SendQueue>> {
@@ -152,144 +129,4 @@ impl Pools {
         queue.clear(&mut self.blocks);
         self.receive_queues.push(queue);
     }
-}
-
-/// Blocks of bytes, each owned by the pool, a queue, or a queue and the card.
-/// And the nodes of the queues that hold them.
-#[expect(clippy::vec_box, reason = "what is lent is a pointer, not a node of 1.5 KB or a list of up to 24")]
-pub(super) struct BlockPool {
-    free: Vec<Arc<Block>>,
-    retired: VecDeque<Arc<Block>>,
-    piece_nodes: Vec<Box<PieceNode>>,
-    block_nodes: Vec<Box<BlockNode>>,
-    block_nodes_made: usize,
-    long_lists: Vec<Box<LongList>>,
-    long_runs: Vec<Box<LongRuns>>,
-}
-
-impl BlockPool {
-    fn with_capacity(count: usize) -> BlockPool {
-        // More of them than full ones would be: none is full where a queue begins and ends, or has gaps.
-        let block_nodes_made = 2 * count.div_ceil(NODE_BLOCKS);
-        BlockPool {
-            free: (0..count).map(|_| Arc::new([0; BLOCK_BYTES])).collect(),
-            retired: VecDeque::with_capacity(count),
-            piece_nodes: (0..2 * count.div_ceil(NODE_PIECES)).map(|_| Box::default()).collect(),
-            block_nodes: (0..block_nodes_made).map(|_| ring::new_node()).collect(),
-            block_nodes_made,
-            long_lists: (0..count.div_ceil(BLOCKS_PER_LONG_LIST)).map(|_| Box::default()).collect(),
-            long_runs: (0..count.div_ceil(BLOCKS_PER_LONG_LIST)).map(|_| Box::default()).collect(),
-        }
-    }
-
-    /// How many bytes one connection may have queued now, beyond its first stage.
-    pub(super) fn share_for_sending(&self) -> u32 {
-        bytes_of(self.free_for_sending() / SHARES)
-    }
-
-    /// How many nodes more a row may borrow that has `lent` of them.
-    pub(super) fn share_of_piece_nodes(&self, lent: usize) -> usize {
-        self.piece_nodes.len().saturating_sub(lent * SHARES).div_ceil(SHARES + 1)
-    }
-
-    /// A node with nothing in it, unless `lent` of them are the share of who asks.
-    pub(super) fn lend_piece_node(&mut self, lent: usize) -> Option<Box<PieceNode>> {
-        if self.share_of_piece_nodes(lent) > 0 { self.piece_nodes.pop() } else { None }
-    }
-
-    pub(super) fn take_back_piece_node(&mut self, node: Box<PieceNode>) {
-        self.piece_nodes.push(node);
-    }
-
-    /// A node with nothing in it.
-    pub(super) fn lend_block_node(&mut self) -> Option<Box<BlockNode>> {
-        self.block_nodes.pop()
-    }
-
-    /// A list with nothing in it.
-    pub(super) fn lend_long_list(&mut self) -> Option<Box<LongList>> {
-        self.long_lists.pop()
-    }
-
-    pub(super) fn take_back_long_list(&mut self, mut list: Box<LongList>) {
-        list.clear();
-        self.long_lists.push(list);
-    }
-
-    /// A list of runs with nothing in it.
-    pub(super) fn lend_long_runs(&mut self) -> Option<Box<LongRuns>> {
-        self.long_runs.pop()
-    }
-
-    pub(super) fn take_back_long_runs(&mut self, mut list: Box<LongRuns>) {
-        list.clear();
-        self.long_runs.push(list);
-    }
-
-    pub(super) fn take_back_block_node(&mut self, node: Box<BlockNode>) {
-        self.block_nodes.push(node);
-    }
-
-    /// Blocks that are free at once.
-    pub(super) fn free(&self) -> usize {
-        self.free.len()
-    }
-
-    /// Blocks that sending may take.
-    pub(super) fn free_for_sending(&self) -> usize {
-        self.free.len().saturating_sub(RECEIVE_RESERVE)
-    }
-
-    /// Nodes of both kinds and long lists that nobody holds.
-    #[cfg(test)]
-    pub(super) fn free_nodes(&self) -> [usize; 4] {
-        [self.piece_nodes.len(), self.block_nodes.len(), self.long_lists.len(), self.long_runs.len()]
-    }
-
-    /// A block that nobody else holds.
-    pub(super) fn take(&mut self) -> Option<Arc<Block>> {
-        self.free.pop()
-    }
-
-    /// The same, unless the rest is reserved for receiving.
-    pub(super) fn take_for_sending(&mut self) -> Option<Arc<Block>> {
-        if self.free.len() <= RECEIVE_RESERVE {
-            self.collect_retired();
-        }
-        if self.free.len() > RECEIVE_RESERVE { self.free.pop() } else { None }
-    }
-
-    /// Gives a block back. While the card still reads it, it waits.
-    pub(super) fn give_back(&mut self, mut block: Arc<Block>) {
-        self.collect_retired();
-        if Arc::get_mut(&mut block).is_some() {
-            self.free.push(block);
-        } else {
-            self.retired.push_back(block);
-        }
-    }
-
-    /// Gives back the block of a piece, if it has one.
-    pub(super) fn give_back_piece(&mut self, piece: Piece) {
-        if let Some(block) = piece.into_block() {
-            self.give_back(block);
-        }
-    }
-
-    /// Frees retired blocks that the card has let go of.
-    pub(super) fn collect_retired(&mut self) {
-        for _ in 0..RETIRED_LOOKED_AT_MAX {
-            let Some(mut block) = self.retired.pop_front() else { return };
-            if Arc::get_mut(&mut block).is_some() {
-                self.free.push(block);
-            } else {
-                self.retired.push_back(block);
-                return;
-            }
-        }
-    }
-}
-
-fn bytes_of(blocks: usize) -> u32 {
-    u32::try_from(blocks.saturating_mul(BLOCK_BYTES)).unwrap_or(u32::MAX)
 }

@@ -9,7 +9,7 @@
 
 use machine::Micros;
 
-use super::runs::Run;
+use super::run::Run;
 use super::sequence::SequenceNumber;
 
 /// Recoveries for which a widened reordering window is kept (RFC 8985 §6.2 step 4).

@@ -11,8 +11,8 @@
 use machine::BLOCK_BYTES;
 
 use super::beyond::Beyond;
+use super::blocks::BlockPool;
 use super::options::SackBlocks;
-use super::pools::BlockPool;
 use super::ring::Ring;
 use super::sequence::SequenceNumber;
 use super::window::RECEIVE_WINDOW_MAX;

@@ -22,7 +22,7 @@ use machine::{Instant, Micros};
 use super::congestion::{Congestion, Growth, Reduction};
 use super::options::SackBlock;
 use super::rack::Rack;
-use super::runs::{Fate, Run};
+use super::run::{Fate, Run};
 use super::segment::{Flags, SegmentRepr};
 use super::send_queue::SendQueue;
 use super::sequence::SequenceNumber;

@@ -12,14 +12,9 @@ use alloc::sync::Arc;
 use heapless::Vec;
 use machine::{BLOCK_BYTES, Block};
 
-use super::pools::BlockPool;
+use super::blocks::BlockPool;
+use super::nodes::{BlockNode, NODE_BLOCKS, new_block_node};
 use super::window::RECEIVE_WINDOW_MAX;
-
-/// Blocks in one node.
-pub(super) const NODE_BLOCKS: usize = 64;
-
-/// A part of a ring.
-pub(super) type BlockNode = [Option<Arc<Block>>; NODE_BLOCKS];
 
 /// One block more than the window fills, because it seldom starts at a block's start.
 const BLOCKS_MAX: usize = (RECEIVE_WINDOW_MAX as usize).div_ceil(BLOCK_BYTES) + 1;
@@ -43,15 +38,10 @@ impl Default for Ring {
     fn default() -> Ring {
         Ring {
             nodes: [const { None }; NODES],
-            own: core::iter::repeat_with(new_node).take(OWN_NODES).collect(),
+            own: core::iter::repeat_with(new_block_node).take(OWN_NODES).collect(),
             first: 0,
         }
     }
-}
-
-/// A node with nothing in it.
-pub(super) fn new_node() -> Box<BlockNode> {
-    Box::new([const { None }; NODE_BLOCKS])
 }
 
 impl Ring {

@@ -2,7 +2,6 @@
 //!
 //! Invariants:
 //! - What lies in the row itself is older than what lies in nodes: a piece joins it only while no node is lent.
-//! - Each node counts its bytes, so that a place far back is found by passing over whole nodes.
 //! - No node stays lent that is empty, and no row borrows one that has its share already.
 
 use alloc::boxed::Box;
@@ -10,23 +9,14 @@ use alloc::boxed::Box;
 use heapless::Deque;
 use machine::Piece;
 
-use super::pools::BlockPool;
+use super::blocks::BlockPool;
+use super::nodes::{NODE_PIECES, PieceNode, exchange};
 
 /// Pieces that lie in the row itself.
 pub(super) const ROW_PIECES: usize = 64;
 
-/// Pieces that lie in one node.
-pub(super) const NODE_PIECES: usize = 64;
-
 /// Nodes of one row: 4 MiB in full blocks, begun and ended inside of a node.
 const NODES_MAX: usize = 17;
-
-/// A part of a long row.
-#[derive(Default)]
-pub(super) struct PieceNode {
-    pieces: Deque<Piece, NODE_PIECES>,
-    bytes: u32,
-}
 
 /// The row.
 #[derive(Default)]
@@ -41,7 +31,7 @@ impl Row {
     /// How many pieces would surely find a place.
     pub(super) fn room(&self, blocks: &BlockPool) -> usize {
         let own = if self.nodes.is_empty() { ROW_PIECES - self.own.len() } else { 0 };
-        let in_last = self.nodes.back().map_or(0, |node| NODE_PIECES - node.pieces.len());
+        let in_last = self.nodes.back().map_or(0, |node| node.room());
         let nodes = (NODES_MAX - self.nodes.len()).min(blocks.share_of_piece_nodes(self.nodes.len()));
         own + in_last + nodes * NODE_PIECES
     }
@@ -58,7 +48,7 @@ impl Row {
     }
 
     fn push_to_nodes(&mut self, piece: Piece, blocks: &mut BlockPool) -> Result<(), Piece> {
-        if self.nodes.back().is_none_or(|node| node.pieces.is_full()) {
+        if self.nodes.back().is_none_or(|node| node.room() == 0) {
             if self.nodes.is_full() {
                 return Err(piece);
             }
@@ -67,8 +57,7 @@ impl Row {
         }
         let bytes = piece.len() as u32;
         if let Some(node) = self.nodes.back_mut() {
-            node.pieces.push_back(piece)?;
-            node.bytes += bytes;
+            node.push(piece)?;
         }
         self.node_bytes += bytes;
         Ok(())
@@ -77,7 +66,7 @@ impl Row {
     /// The first piece.
     #[inline]
     pub(super) fn first(&self) -> Option<&Piece> {
-        self.own.front().or_else(|| self.nodes.front()?.pieces.front())
+        self.own.front().or_else(|| self.nodes.front()?.pieces().front())
     }
 
     /// Takes the first piece away.
@@ -87,10 +76,9 @@ impl Row {
             return Some(piece);
         }
         let node = self.nodes.front_mut()?;
-        let piece = node.pieces.pop_front()?;
-        node.bytes -= piece.len() as u32;
+        let piece = node.pop()?;
         self.node_bytes -= piece.len() as u32;
-        if node.pieces.is_empty()
+        if node.pieces().is_empty()
             && let Some(node) = self.nodes.pop_front()
         {
             blocks.take_back_piece_node(node);
@@ -100,17 +88,10 @@ impl Row {
 
     /// Puts another piece, not shorter, in the place of the last.
     pub(super) fn change_last(&mut self, change: impl FnOnce(Piece) -> Piece) {
-        let (last, bytes) = match self.nodes.back_mut() {
-            Some(node) => (node.pieces.back_mut(), Some(&mut node.bytes)),
-            None => (self.own.back_mut(), None),
-        };
-        let Some(last) = last else { return };
-        let before = last.len();
-        *last = change(core::mem::replace(last, Piece::from_static(&[])));
-        let grown = (last.len() - before) as u32;
-        if let Some(bytes) = bytes {
-            *bytes += grown;
-            self.node_bytes += grown;
+        if let Some(node) = self.nodes.back_mut() {
+            self.node_bytes += node.change_last(change);
+        } else if let Some(last) = self.own.back_mut() {
+            exchange(last, change);
         }
     }
 
@@ -128,9 +109,9 @@ impl Row {
             skip -= in_row;
         }
         for node in &self.nodes {
-            if skip >= node.bytes as usize {
-                skip -= node.bytes as usize;
-            } else if !visit_each(&node.pieces, &mut skip, &mut take) {
+            if skip >= node.bytes() as usize {
+                skip -= node.bytes() as usize;
+            } else if !visit_each(node.pieces(), &mut skip, &mut take) {
                 return;
             }
         }

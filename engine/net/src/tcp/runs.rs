@@ -15,52 +15,19 @@ use core::ops::Range;
 
 use heapless::{Vec, VecView};
 
-use super::pools::BlockPool;
+use super::blocks::BlockPool;
+use super::nodes::{LongRuns, MANY_RUNS};
+use super::run::{Fate, Run};
 use super::sequence::SequenceNumber;
 
 /// Runs that every row may have.
 pub(super) const FEW: usize = 64;
-
-/// Runs that a row with a long list may have.
-const MANY: usize = 2048;
 
 /// In no more parts of time than these everything was sent whose runs are joined because the row is crowded.
 const PARTS_OF_TIME: u32 = 32;
 
 /// Places that a change of one stretch may take: where it begins and where it ends.
 const CUTS: usize = 2;
-
-/// A long list.
-pub(super) type LongRuns = Vec<Run, MANY>;
-
-/// What became of bytes that were sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
-    OnTheWay,
-    /// Acknowledged selectively.
-    Arrived,
-    /// To be sent again.
-    Lost,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Run {
-    /// The number after its last byte.
-    pub(super) end: SequenceNumber,
-    /// When it was sent last, in microseconds on a circle.
-    pub(super) sent_at: u32,
-    pub(super) fate: Fate,
-    /// Its round trip says nothing: it was sent more than once, or parts of it at other times.
-    pub(super) vague: bool,
-}
-
-impl Run {
-    /// Whether the two may be joined, their times aside.
-    #[inline]
-    pub(super) fn is_like(&self, other: &Run) -> bool {
-        self.fate == other.fate && (self.vague == other.vague || self.fate != Fate::OnTheWay)
-    }
-}
 
 /// The row.
 #[derive(Default)]
@@ -115,7 +82,7 @@ impl Runs {
     }
 
     fn capacity(&self) -> usize {
-        if self.many.is_some() { MANY } else { FEW }
+        if self.many.is_some() { MANY_RUNS } else { FEW }
     }
 
     /// How many runs end at `at` or before.

@@ -13,9 +13,9 @@ use alloc::sync::Arc;
 use heapless::Vec;
 use machine::{BLOCK_BYTES, PIECES_MAX, Piece};
 
+use super::blocks::BlockPool;
 use super::cubic::Epoch;
 use super::flight::Flight;
-use super::pools::BlockPool;
 use super::recovery::Recovery;
 use super::row::Row;
 use super::slow_start::SlowStart;

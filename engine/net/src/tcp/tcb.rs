@@ -13,6 +13,7 @@ use alloc::boxed::Box;
 use machine::Instant;
 
 use super::actions::{Actions, CloseReason};
+use super::alarm::{Alarm, Awaited, Timers, USER_TIMEOUT, millis};
 use super::congestion::Congestion;
 use super::handshake::{Beginning, Handshake};
 use super::pools::Pools;
@@ -22,7 +23,6 @@ use super::segment::SegmentRepr;
 use super::send_queue::SendQueue;
 use super::sequence::SequenceNumber;
 use super::time_wait::TimeWait;
-use super::timers::{Alarm, Awaited, Timers, USER_TIMEOUT, millis};
 use super::timestamps::TimestampClock;
 use super::window::{ReceiveWindow, WINDOW_SHIFT};
 

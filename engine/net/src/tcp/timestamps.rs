@@ -9,9 +9,9 @@
 
 use machine::{Instant, Micros};
 
+use super::alarm::millis;
 use super::options::Timestamps;
 use super::round_trip::RTO_MAX;
-use super::timers::millis;
 
 /// Bytes that timestamps take in every segment, aligned.
 pub(super) const TIMESTAMP_BYTES: u16 = 12;

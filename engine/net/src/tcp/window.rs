@@ -10,8 +10,8 @@
 
 use machine::Instant;
 
+use super::alarm::millis;
 use super::sequence::SequenceNumber;
-use super::timers::millis;
 
 /// How many bytes every connection may have on the way to us or kept unread, as far as there are blocks.
 pub const RECEIVE_WINDOW: u32 = 256 * 1024;

@@ -9,7 +9,7 @@ use machine::{BLOCK_BYTES, Instant, Micros, Piece};
 use super::Conversation;
 use super::pipe::{Dice, cut, heard, joined};
 use crate::tcp::flight::Flight;
-use crate::tcp::runs::Fate;
+use crate::tcp::run::Fate;
 use crate::tcp::{PoolSizes, Pools, SEND_BYTES, SegmentToSend, SendLimits, SequenceNumber, Tcb};
 
 /// What a machine of 256 MiB has.

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::Conversation;
 use crate::tcp::flight::Flight;
 use crate::tcp::recovery::Phase;
-use crate::tcp::runs::Fate;
+use crate::tcp::run::Fate;
 use crate::tcp::*;
 
 /// A conversation in which segments up to `to` were sent at once, a round trip ago.

@@ -1,0 +1,182 @@
+//! The blocks of bytes that queues are lent, and the nodes and lists in which long queues go on.
+//!
+//! What a queue has in its first stage is lent as long as there is any. Beyond it each has at most a quarter of what is free
+//! then: one that grows leaves four fifths, many that grow leave some, and as they come to be more each is brought down.
+//!
+//! Invariants:
+//! - A block in `free` is shared with nobody. A block in `retired` may still be read by the card.
+//! - Sending leaves [`RECEIVE_RESERVE`] blocks untouched. So what a session leaves of one received frame always finds
+//!   room, even after the same session has queued a reply: received bytes that we are about to acknowledge are never lost.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use machine::{BLOCK_BYTES, Block, Piece};
+
+use super::nodes::{BlockNode, LongList, LongRuns, NODE_BLOCKS, NODE_PIECES, PieceNode, new_block_node};
+
+/// Blocks that only received bytes may take: the largest frame (64 KiB), begun and ended inside of a block.
+pub const RECEIVE_RESERVE: usize = 64 * 1024 / BLOCK_BYTES + 2;
+
+/// How many retired blocks one search looks at.
+const RETIRED_LOOKED_AT_MAX: usize = 8;
+
+/// One queue has at most one in so many of what is free, once it is beyond its first stage.
+pub(super) const SHARES: usize = 4;
+
+/// For so many blocks there is one long list of ranges beyond gaps, and one of runs.
+const BLOCKS_PER_LONG_LIST: usize = 128;
+
+/// Blocks of bytes, each owned by the pool, a queue, or a queue and the card.
+/// And the nodes of the queues that hold them.
+#[expect(clippy::vec_box, reason = "what is lent is a pointer, not a node of 1.5 KB or a list of up to 24")]
+pub(super) struct BlockPool {
+    free: Vec<Arc<Block>>,
+    retired: VecDeque<Arc<Block>>,
+    piece_nodes: Vec<Box<PieceNode>>,
+    block_nodes: Vec<Box<BlockNode>>,
+    block_nodes_made: usize,
+    long_lists: Vec<Box<LongList>>,
+    long_runs: Vec<Box<LongRuns>>,
+}
+
+impl BlockPool {
+    pub(super) fn with_capacity(count: usize) -> BlockPool {
+        // More of them than full ones would be: none is full where a queue begins and ends, or has gaps.
+        let block_nodes_made = 2 * count.div_ceil(NODE_BLOCKS);
+        BlockPool {
+            free: (0..count).map(|_| Arc::new([0; BLOCK_BYTES])).collect(),
+            retired: VecDeque::with_capacity(count),
+            piece_nodes: (0..2 * count.div_ceil(NODE_PIECES)).map(|_| Box::default()).collect(),
+            block_nodes: (0..block_nodes_made).map(|_| new_block_node()).collect(),
+            block_nodes_made,
+            long_lists: (0..count.div_ceil(BLOCKS_PER_LONG_LIST)).map(|_| Box::default()).collect(),
+            long_runs: (0..count.div_ceil(BLOCKS_PER_LONG_LIST)).map(|_| Box::default()).collect(),
+        }
+    }
+
+    /// How many bytes one connection may have queued now, beyond its first stage.
+    pub(super) fn share_for_sending(&self) -> u32 {
+        bytes_of(self.free_for_sending() / SHARES)
+    }
+
+    /// How many nodes more a row may borrow that has `lent` of them.
+    pub(super) fn share_of_piece_nodes(&self, lent: usize) -> usize {
+        self.piece_nodes.len().saturating_sub(lent * SHARES).div_ceil(SHARES + 1)
+    }
+
+    /// A node with nothing in it, unless `lent` of them are the share of who asks.
+    pub(super) fn lend_piece_node(&mut self, lent: usize) -> Option<Box<PieceNode>> {
+        if self.share_of_piece_nodes(lent) > 0 { self.piece_nodes.pop() } else { None }
+    }
+
+    pub(super) fn take_back_piece_node(&mut self, node: Box<PieceNode>) {
+        self.piece_nodes.push(node);
+    }
+
+    /// A node with nothing in it.
+    pub(super) fn lend_block_node(&mut self) -> Option<Box<BlockNode>> {
+        self.block_nodes.pop()
+    }
+
+    /// A list with nothing in it.
+    pub(super) fn lend_long_list(&mut self) -> Option<Box<LongList>> {
+        self.long_lists.pop()
+    }
+
+    pub(super) fn take_back_long_list(&mut self, mut list: Box<LongList>) {
+        list.clear();
+        self.long_lists.push(list);
+    }
+
+    /// A list of runs with nothing in it.
+    pub(super) fn lend_long_runs(&mut self) -> Option<Box<LongRuns>> {
+        self.long_runs.pop()
+    }
+
+    pub(super) fn take_back_long_runs(&mut self, mut list: Box<LongRuns>) {
+        list.clear();
+        self.long_runs.push(list);
+    }
+
+    pub(super) fn take_back_block_node(&mut self, node: Box<BlockNode>) {
+        self.block_nodes.push(node);
+    }
+
+    /// Nodes of blocks that nobody holds.
+    #[inline]
+    pub(super) fn free_block_nodes(&self) -> usize {
+        self.block_nodes.len()
+    }
+
+    /// Whether more than half of the nodes of blocks are free.
+    pub(super) fn has_half_of_block_nodes(&self) -> bool {
+        self.block_nodes.len() * 2 > self.block_nodes_made
+    }
+
+    /// Blocks that are free at once.
+    pub(super) fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Blocks that sending may take.
+    pub(super) fn free_for_sending(&self) -> usize {
+        self.free.len().saturating_sub(RECEIVE_RESERVE)
+    }
+
+    /// Nodes of both kinds and long lists that nobody holds.
+    #[cfg(test)]
+    pub(super) fn free_nodes(&self) -> [usize; 4] {
+        [self.piece_nodes.len(), self.block_nodes.len(), self.long_lists.len(), self.long_runs.len()]
+    }
+
+    /// A block that nobody else holds.
+    pub(super) fn take(&mut self) -> Option<Arc<Block>> {
+        self.free.pop()
+    }
+
+    /// The same, unless the rest is reserved for receiving.
+    pub(super) fn take_for_sending(&mut self) -> Option<Arc<Block>> {
+        if self.free.len() <= RECEIVE_RESERVE {
+            self.collect_retired();
+        }
+        if self.free.len() > RECEIVE_RESERVE { self.free.pop() } else { None }
+    }
+
+    /// Gives a block back. While the card still reads it, it waits.
+    pub(super) fn give_back(&mut self, mut block: Arc<Block>) {
+        self.collect_retired();
+        if Arc::get_mut(&mut block).is_some() {
+            self.free.push(block);
+        } else {
+            self.retired.push_back(block);
+        }
+    }
+
+    /// Gives back the block of a piece, if it has one.
+    pub(super) fn give_back_piece(&mut self, piece: Piece) {
+        if let Some(block) = piece.into_block() {
+            self.give_back(block);
+        }
+    }
+
+    /// Frees retired blocks that the card has let go of.
+    pub(super) fn collect_retired(&mut self) {
+        for _ in 0..RETIRED_LOOKED_AT_MAX {
+            let Some(mut block) = self.retired.pop_front() else { return };
+            if Arc::get_mut(&mut block).is_some() {
+                self.free.push(block);
+            } else {
+                self.retired.push_back(block);
+                return;
+            }
+        }
+    }
+}
+
+/// Bytes in so many blocks.
+pub(super) fn bytes_of(blocks: usize) -> u32 {
+    u32::try_from(blocks.saturating_mul(BLOCK_BYTES)).unwrap_or(u32::MAX)
+}
