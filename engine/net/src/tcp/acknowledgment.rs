@@ -6,7 +6,8 @@ use super::actions::{Actions, CloseReason};
 use super::alarm::{Alarm, Awaited};
 use super::pools::Pools;
 use super::segment::{Flags, SegmentRepr};
-use super::tcb::{Owed, State, Tcb};
+use super::state::{Owed, State};
+use super::tcb::Tcb;
 
 /// The acknowledgment lies outside of what it could be (RFC 5961 §5.2): the rest of the segment is not to be trusted.
 pub(super) struct Unacceptable;

@@ -11,7 +11,8 @@ use super::pools::Pools;
 use super::round_trip::RoundTrip;
 use super::segment::{Flags, SegmentRepr};
 use super::sequence::SequenceNumber;
-use super::tcb::{Agreed, Owed, State, Tcb};
+use super::state::{Agreed, Owed, State};
+use super::tcb::Tcb;
 use super::timestamps::{TIMESTAMP_BYTES, TIMESTAMP_VALID};
 use super::window::{RECEIVE_WINDOW_SCARCE, ReceiveWindow};
 

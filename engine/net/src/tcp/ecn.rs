@@ -10,7 +10,8 @@
 use super::recovery::Phase;
 use super::segment::{Flags, SegmentRepr};
 use super::sequence::SequenceNumber;
-use super::tcb::{Agreed, Owed, State, Tcb};
+use super::state::{Agreed, Owed, State};
+use super::tcb::Tcb;
 
 impl Tcb {
     /// What a SYN, or a SYN-ACK, agrees to. A SYN-ACK that sets both bits only mirrors ours.

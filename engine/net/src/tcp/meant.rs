@@ -4,7 +4,8 @@
 //! connection that the peer has forgotten, and another the new one. What tells their segments apart is where their numbers are.
 
 use super::segment::{Flags, SegmentRepr};
-use super::tcb::{State, Tcb};
+use super::state::State;
+use super::tcb::Tcb;
 use super::window::RECEIVE_WINDOW_MAX;
 
 impl Tcb {

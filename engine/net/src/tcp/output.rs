@@ -16,7 +16,8 @@ use super::run::Fate;
 use super::segment::{Flags, Full, SegmentToSend};
 use super::send_queue::Pieces;
 use super::sequence::SequenceNumber;
-use super::tcb::{Agreed, Owed, State, Tcb};
+use super::state::{Agreed, Owed, State};
+use super::tcb::Tcb;
 use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
 /// What one output may hold.

@@ -12,7 +12,8 @@ use super::handshake::MSS_DEFAULT;
 use super::pools::Pools;
 use super::run::Fate;
 use super::sequence::SequenceNumber;
-use super::tcb::{Agreed, State, Tcb};
+use super::state::{Agreed, State};
+use super::tcb::Tcb;
 use super::timestamps::TIMESTAMP_BYTES;
 
 /// Timeouts in a row after which a path that swallows long segments is suspected, and the payload that is tried then: less

@@ -9,7 +9,8 @@ use sometimes::buggify;
 use super::actions::Actions;
 use super::pools::Pools;
 use super::send_queue::{SEND_BYTES, SEND_BYTES_MAX, room_when_empty};
-use super::tcb::{Owed, State, Tcb};
+use super::state::{Owed, State};
+use super::tcb::Tcb;
 
 impl Tcb {
     /// Queues a copy of `bytes` and returns how many fitted. When not all did, `Actions::send_room` follows; unless the

@@ -15,7 +15,8 @@ use super::alarm::{
     USER_TIMEOUT_MAX, millis,
 };
 use super::pools::Pools;
-use super::tcb::{Owed, State, Tcb};
+use super::state::{Owed, State};
+use super::tcb::Tcb;
 
 impl Tcb {
     pub(super) fn expire(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {

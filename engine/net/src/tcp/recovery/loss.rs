@@ -1,0 +1,425 @@
+//! Loss: from what an acknowledgment says to what is sent again, and how fast.
+//!
+//! One machine for every peer. The flight says what is on the way; something tells which of it is lost; then the window is
+//! lowered once, and proportional rate reduction paces what is sent until all that was on the way then is acknowledged.
+//! What tells of losses depends on the peer:
+//! - With selective acknowledgments RACK does, by time (RFC 8985), and a tail probe makes the peer speak up when only the
+//!   last segments are lost.
+//! - Without them three duplicates tell of the first segment, and each partial acknowledgment of the next (RFC 6582). A
+//!   duplicate counts as one segment that has arrived, somewhere (RFC 6937 §3).
+//! - The retransmission timer tells of all that is old, whoever the peer is.
+//!
+//! Limited transmit (RFC 3042) needs nothing of its own: what has arrived is on the way no more and makes room.
+//!
+//! When it shows that the first copy has arrived after all, by the echo of a timestamp (RFC 3522) or because there was no
+//! second one yet, everything is taken back.
+//!
+//! `recover` is the number after the last byte that had been sent when the last loss was found: until it is acknowledged,
+//! whatever else comes to light is of the same flight, and lowers the window no second time.
+
+use machine::{Instant, Micros};
+
+use super::{Phase, Undo};
+use crate::tcp::congestion::{Growth, Reduction};
+use crate::tcp::options::SackBlock;
+use crate::tcp::run::{Fate, Run};
+use crate::tcp::segment::{Flags, SegmentRepr};
+use crate::tcp::send_queue::SendQueue;
+use crate::tcp::sequence::SequenceNumber;
+use crate::tcp::slow_start::Pace;
+use crate::tcp::state::{Agreed, Owed};
+use crate::tcp::tcb::Tcb;
+
+/// How many duplicates tell of a loss (RFC 5681 §3.2); so many segments beyond a gap make RACK sure of one.
+const DUPLICATES: u8 = 3;
+
+/// What one acknowledgment brought.
+#[derive(Default)]
+struct News {
+    /// Bytes that have newly arrived.
+    arrived: u32,
+    /// The run of them that was sent last.
+    newest: Option<Run>,
+    /// Whether something of it lies beyond all that had arrived before.
+    is_in_order: bool,
+    /// What the peer has received twice.
+    duplicate: Option<SackBlock>,
+}
+
+impl Tcb {
+    /// Bytes that are thought to be in the network.
+    #[inline]
+    pub(in crate::tcp) fn pipe(&self) -> u32 {
+        let outstanding = self.snd_max.since(self.snd_una);
+        let gone = self
+            .send_queue
+            .as_ref()
+            .map_or(0, |queue| queue.flight.arrived() + queue.flight.lost() + queue.recovery.assumed);
+        outstanding.saturating_sub(gone)
+    }
+
+    /// Bytes that are to be sent again.
+    #[inline]
+    pub(in crate::tcp) fn lost(&self) -> u32 {
+        self.send_queue.as_ref().map_or(0, |queue| queue.flight.lost())
+    }
+
+    pub(in crate::tcp) fn phase(&self) -> Phase {
+        self.send_queue.as_ref().map_or(Phase::Open, |queue| queue.recovery.phase)
+    }
+
+    /// An acceptable acknowledgment has moved SND.UNA by `ahead`, or is a duplicate. Not for one that acknowledges our FIN
+    /// alone: it tells nothing.
+    pub(in crate::tcp) fn flight_acknowledged(
+        &mut self,
+        now: Instant,
+        segment: &SegmentRepr<'_>,
+        ahead: u32,
+        duplicate: bool,
+    ) {
+        if self.all_arrived_at_once(now, segment, ahead) {
+            return;
+        }
+        let pipe = self.pipe() + ahead;
+        let was_repairing = self.phase() == Phase::Repairing;
+        let Some(news) = self.take_in(now, segment, ahead, duplicate) else { return };
+        if ahead > 0 || news.newest.is_some() {
+            self.measure(now, segment, &news);
+        }
+        self.tail_acknowledged(&news, duplicate);
+        self.take_back_if_spurious(now, segment, ahead);
+        self.end_if_recovered(ahead);
+        if let Some(block) = news.duplicate
+            && let Some(queue) = self.send_queue.as_deref_mut()
+            && block.end.is_after(self.snd_una - self.snd_wnd_max)
+        {
+            queue.recovery.rack.duplicate_reported(self.snd_una, self.snd_max);
+        }
+        self.find_losses(now, ahead);
+        let heeded = self.heeds_echo(segment, pipe);
+        let mss = u32::from(self.mss);
+        if self.phase() == Phase::Repairing {
+            let pipe = self.pipe();
+            if let Some(queue) = self.send_queue.as_deref_mut() {
+                self.congestion.reduce(&mut queue.recovery.reduction, news.arrived, pipe, mss);
+            }
+        } else if !was_repairing && !heeded {
+            self.grow(now, ahead, pipe, &news);
+        }
+    }
+
+    /// Something has arrived, and nothing is being repaired. `flight`: what was on the way before.
+    fn grow(&mut self, now: Instant, ahead: u32, flight: u32, news: &News) {
+        let (mss, round_trip) = (u32::from(self.mss), self.round_trip.smoothed());
+        let selective = self.has_agreed(Agreed::SACK);
+        let Some(SendQueue { recovery, slow_start, epoch, .. }) = self.send_queue.as_deref_mut() else { return };
+        let pace = if !self.congestion.is_in_first_slow_start() || !self.congestion.is_held_back_by_window(flight) {
+            Pace::Fast
+        } else if news.is_in_order {
+            let sample = news.newest.filter(|run| !run.vague).map(|run| (now.0 as u32).wrapping_sub(run.sent_at));
+            slow_start.arrived(now.0 as u32, recovery.rack.highest(), self.snd_max, sample)
+        } else {
+            slow_start.arrived_late(now.0 as u32)
+        };
+        // Where the network reorders, a gap is no sign of a loss: what arrives beyond it counts when it does. Elsewhere duplicates
+        // let no more be sent than has arrived (RFC 5681 §3.2).
+        let bytes = if selective && recovery.rack.has_reordered() { news.arrived } else { ahead };
+        if bytes > 0 {
+            let growth = Growth { now, bytes, flight, mss, round_trip, pace };
+            self.congestion.acknowledged(&growth, epoch);
+        }
+    }
+
+    /// The usual acknowledgment: of all that is on the way, which was sent together and once, while nothing is amiss. All that
+    /// counts of it is how long it took; nothing is left that could be lost or overtaken. False: it is another one.
+    #[inline]
+    fn all_arrived_at_once(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) -> bool {
+        let is_plain = segment.options.sack.is_empty() && !segment.flags.has(Flags::ECE);
+        if self.snd_una != self.snd_max || self.owes(Owed::TAIL) || !is_plain {
+            return false;
+        }
+        let Some(SendQueue { flight, recovery, epoch, .. }) = self.send_queue.as_deref_mut() else { return false };
+        if recovery.phase != Phase::Open || recovery.duplicates > 0 {
+            return false;
+        }
+        let Some(sent_at) = flight.take_single_run() else { return false };
+        recovery.assumed = 0;
+        self.backoff = 0;
+        self.recover = self.recover.later(self.snd_una - 1);
+        if recovery.timed_until.is_none_or(|until| self.snd_max.is_after(until)) {
+            recovery.timed_until = Some(self.snd_max);
+            self.round_trip.learn(Micros(u64::from((now.0 as u32).wrapping_sub(sent_at))));
+        }
+        let (mss, round_trip) = (u32::from(self.mss), self.round_trip.smoothed());
+        let growth = Growth { now, bytes: ahead, flight: ahead, mss, round_trip, pace: Pace::Fast };
+        self.congestion.acknowledged(&growth, epoch);
+        true
+    }
+
+    /// Enters what was acknowledged into the flight.
+    #[inline]
+    fn take_in(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32, duplicate: bool) -> Option<News> {
+        let (una, max, mss) = (self.snd_una, self.snd_max, u32::from(self.mss));
+        let selective = self.has_agreed(Agreed::SACK);
+        let (clock, smoothed) = (now.0 as u32, self.round_trip.smoothed());
+        let SendQueue { flight, recovery, .. } = self.send_queue.as_deref_mut()?;
+        let rack = &mut recovery.rack;
+        let highest = rack.highest();
+        let mut news = News::default();
+        let mut newest: Option<Run> = None;
+        let mut each = |run: &Run| {
+            rack.arrived(clock, run, smoothed);
+            let is_newer = newest.is_none_or(|newest| (run.sent_at.wrapping_sub(newest.sent_at) as i32) >= 0);
+            newest = if is_newer { Some(*run) } else { newest };
+        };
+        news.arrived = flight.acknowledge(una, &mut each);
+        if selective {
+            let mut blocks = segment.options.sack;
+            if let [first, rest @ ..] = blocks.as_slice()
+                && is_duplicate(first, una, rest.first())
+            {
+                news.duplicate = blocks.take_first();
+            }
+            // In the order in which they were sent: taken newest first, as they are told, they would look reordered.
+            blocks.sort_by_distance_from(una);
+            for block in blocks.as_slice() {
+                if !block.start.is_before(una) && block.start.is_before(block.end) && !block.end.is_after(max) {
+                    news.arrived += flight.acknowledge_block(*block, &mut each);
+                }
+            }
+        } else if ahead > 0 {
+            news.arrived = ahead.saturating_sub(recovery.assumed);
+            let left = recovery.assumed.saturating_sub(ahead.saturating_sub(mss));
+            recovery.assumed = if una == max { 0 } else { left };
+            recovery.duplicates = 0;
+        } else if duplicate && recovery.phase != Phase::TimedOut {
+            news.arrived = mss;
+            recovery.assumed = recovery.assumed.saturating_add(mss);
+            recovery.duplicates = recovery.duplicates.saturating_add(1);
+        }
+        news.newest = newest;
+        news.is_in_order = recovery.rack.highest() != highest;
+        Some(news)
+    }
+
+    /// One sample of the round trip for each: of what was sent once by our own clock, else by the echo of our timestamp.
+    fn measure(&mut self, now: Instant, segment: &SegmentRepr<'_>, news: &News) {
+        let max = self.snd_max;
+        let Some(recovery) = self.send_queue.as_deref_mut().map(|queue| &mut queue.recovery) else { return };
+        let Some(run) = news.newest else { return };
+        let span = if !run.vague {
+            Some(Micros(u64::from((now.0 as u32).wrapping_sub(run.sent_at))))
+        } else if self.agreed.has(Agreed::TIMESTAMPS) {
+            segment.options.timestamps.and_then(|stamps| self.timestamps.since(now, stamps.echo))
+        } else {
+            None
+        };
+        let is_due = recovery.timed_until.is_none_or(|until| run.end.is_after(until));
+        if let Some(span) = span {
+            self.backoff = 0;
+            if is_due {
+                recovery.timed_until = Some(max);
+                self.round_trip.learn(span);
+            }
+        }
+    }
+
+    /// Which of what is on the way is lost, now that something has arrived or time has passed.
+    pub(in crate::tcp) fn find_losses(&mut self, now: Instant, ahead: u32) {
+        let before = self.lost();
+        if self.has_agreed(Agreed::SACK) {
+            if let Some(wait) = self.judge_by_time(now) {
+                self.wait_for_reordered(now, wait);
+            }
+        } else {
+            self.judge_by_duplicates(ahead);
+        }
+        if self.lost() > before && self.phase() == Phase::Open {
+            let undo = Undo { congestion: self.congestion, stamp: None };
+            self.reduce_window(self.snd_max.since(self.snd_una));
+            self.owe(Owed::RETRANSMIT);
+            if let Some(queue) = self.send_queue.as_deref_mut() {
+                queue.recovery.undo = Some(undo);
+            }
+        }
+    }
+
+    /// RFC 8985 §6.2 step 5. Returns how long to wait until more of it will be lost.
+    fn judge_by_time(&mut self, now: Instant) -> Option<Micros> {
+        let (mss, smoothed) = (u32::from(self.mss), self.round_trip.smoothed());
+        let SendQueue { flight, recovery, .. } = self.send_queue.as_deref_mut()?;
+        if flight.arrived() == 0 && recovery.phase == Phase::Open {
+            return None;
+        }
+        let is_sure = recovery.phase != Phase::Open || flight.arrived() >= u32::from(DUPLICATES) * mss;
+        let window = recovery.rack.window(is_sure, smoothed);
+        let mut wait = None;
+        flight.judge(|run| match recovery.rack.time_left(now.0 as u32, run, window) {
+            Some(Micros(0)) => Fate::Lost,
+            left => {
+                wait = wait.max(left);
+                Fate::OnTheWay
+            }
+        });
+        wait
+    }
+
+    /// RFC 6582 §3.2. Duplicates that echo what a timeout repeated tell nothing.
+    fn judge_by_duplicates(&mut self, ahead: u32) {
+        let (una, recover, mss) = (self.snd_una, self.recover, u32::from(self.mss));
+        let Some(SendQueue { flight, recovery, .. }) = self.send_queue.as_deref_mut() else { return };
+        let is_first = recovery.phase == Phase::Open && ahead == 0 && recovery.duplicates > 0;
+        if is_first && !una.is_after(recover) {
+            (recovery.duplicates, recovery.assumed) = (0, 0);
+        } else if is_first && recovery.duplicates == DUPLICATES {
+            flight.lose_first(mss);
+        } else if recovery.phase == Phase::Repairing && ahead > 0 {
+            flight.lose_first(mss);
+            self.owe(Owed::RETRANSMIT);
+        }
+    }
+
+    /// The peer is to be told that our window is smaller (RFC 3168 §6.1.2).
+    fn tell_reduced(&mut self) {
+        if self.has_agreed(Agreed::ECN_TEXT) {
+            self.owe(Owed::REDUCED);
+        }
+    }
+
+    /// The network is too full: less is sent, once for all that is on the way now. `flight`: what of the window was in use.
+    pub(in crate::tcp) fn reduce_window(&mut self, flight: u32) {
+        let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
+        self.congestion.lower(flight, mss);
+        self.recover = self.snd_max;
+        self.tell_reduced();
+        let Some(SendQueue { recovery, epoch, .. }) = self.send_queue.as_deref_mut() else { return };
+        epoch.end();
+        if outstanding == 0 {
+            self.congestion.recovered(flight, mss);
+            return;
+        }
+        recovery.phase = Phase::Repairing;
+        recovery.reduction = Reduction { flight: outstanding, ..Reduction::default() };
+        recovery.undo = None;
+    }
+
+    fn end_if_recovered(&mut self, ahead: u32) {
+        let pipe = self.pipe();
+        let (una, recover, mss) = (self.snd_una, self.recover, u32::from(self.mss));
+        let Some(recovery) = self.send_queue.as_deref_mut().map(|queue| &mut queue.recovery) else { return };
+        if ahead == 0 {
+            return;
+        }
+        if recovery.phase == Phase::Open {
+            // Keeps `recover` from falling so far behind that the circle turns it into the future.
+            self.recover = recover.later(una - 1);
+        } else if !una.is_before(recover) {
+            if recovery.phase == Phase::Repairing {
+                self.congestion.recovered(pipe + recovery.assumed, mss);
+            }
+            (recovery.phase, recovery.undo, recovery.assumed) = (Phase::Open, None, 0);
+            recovery.rack.recovered();
+            self.forgive(Owed::RETRANSMIT);
+        }
+    }
+
+    /// What was thought lost was only late when an acknowledgment of it echoes a time before the first repetition (Eifel, RFC
+    /// 3522), or comes before there was any.
+    fn take_back_if_spurious(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) {
+        let stamps = segment.options.timestamps.filter(|_| self.has_agreed(Agreed::TIMESTAMPS));
+        let Some(SendQueue { flight, recovery, .. }) = self.send_queue.as_deref_mut() else { return };
+        let Some(Undo { congestion, stamp }) = recovery.undo.filter(|_| ahead > 0) else { return };
+        let was_late = match stamp {
+            None => flight.lost() == 0,
+            Some(stamp) => stamps.is_some_and(|stamps| {
+                let is_ours = self.timestamps.since(now, stamps.echo).is_some();
+                is_ours && (stamps.echo.wrapping_sub(stamp) as i32) < 0
+            }),
+        };
+        if was_late && recovery.phase != Phase::Open {
+            flight.find_lost();
+            recovery.rack.overtaken();
+            (recovery.phase, recovery.undo) = (Phase::Open, None);
+            self.congestion = congestion;
+            self.backoff = 0;
+            self.forgive(Owed::RETRANSMIT);
+        }
+    }
+
+    /// The retransmission timer has expired: what is old is lost, and so is the first in any case (RFC 8985 §6.3). Everything
+    /// is, for a peer that cannot say what has arrived.
+    pub(in crate::tcp) fn time_out(&mut self, now: Instant) {
+        let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
+        let undo = Undo { congestion: self.congestion, stamp: None };
+        let (selective, smoothed) = (self.has_agreed(Agreed::SACK), self.round_trip.smoothed());
+        self.congestion.timed_out(outstanding, mss, self.attempts == 1);
+        self.recover = self.snd_max;
+        self.tell_reduced();
+        self.owe(Owed::RETRANSMIT);
+        self.forgive(Owed::TAIL.with(Owed::TAIL_AGAIN));
+        let Some(SendQueue { flight, recovery, epoch, .. }) = self.send_queue.as_deref_mut() else { return };
+        if flight.is_reneged() {
+            flight.forget_arrived();
+        }
+        epoch.end();
+        let window = recovery.rack.window(false, smoothed);
+        let patience = recovery.rack.round_trip().0.max(u64::from(smoothed)) + window.0;
+        let mut is_first = true;
+        flight.judge(|run| {
+            let age = u64::from((now.0 as u32).wrapping_sub(run.sent_at));
+            let is_lost = core::mem::take(&mut is_first) || !selective || age >= patience;
+            if is_lost { Fate::Lost } else { Fate::OnTheWay }
+        });
+        (recovery.phase, recovery.duplicates, recovery.assumed) = (Phase::TimedOut, 0, 0);
+        recovery.undo = recovery.undo.or(Some(undo));
+    }
+
+    /// Bytes were sent; `is_again`: not for the first time. They count against the reduced rate.
+    #[inline]
+    pub(in crate::tcp) fn recovery_sent(&mut self, now: Instant, count: u32, is_again: bool) {
+        let stamp = self.timestamps.stamps(now).value;
+        let Some(recovery) = self.send_queue.as_deref_mut().map(|queue| &mut queue.recovery) else { return };
+        if recovery.phase == Phase::Open {
+            return;
+        }
+        recovery.reduction.sent = recovery.reduction.sent.saturating_add(count);
+        if let Some(undo) = recovery.undo.as_mut().filter(|undo| is_again && undo.stamp.is_none()) {
+            undo.stamp = Some(stamp);
+        }
+    }
+
+    /// What an acknowledgment says about the tail probe that is on the way (RFC 8985 §7.4.2). Only when the probe repeated
+    /// what was lost is more acknowledged without a report of a duplicate: then the loss counts though it is repaired.
+    fn tail_acknowledged(&mut self, news: &News, duplicate: bool) {
+        if !self.owes(Owed::TAIL) || self.snd_una.is_before(self.tail) {
+            return;
+        }
+        let was_lost = self.owes(Owed::TAIL_AGAIN) && self.snd_una.is_after(self.tail) && news.duplicate.is_none();
+        let is_settled = !self.owes(Owed::TAIL_AGAIN) || news.duplicate.is_some() || duplicate || was_lost;
+        if is_settled {
+            self.forgive(Owed::TAIL.with(Owed::TAIL_AGAIN));
+        }
+        if was_lost && self.phase() == Phase::Open {
+            self.reduce_window(self.snd_max.since(self.snd_una));
+        }
+    }
+
+    /// Whether a tail probe may be sent, now or later (RFC 8985 §7.2).
+    pub(in crate::tcp) fn may_probe_tail(&self) -> bool {
+        let Some(queue) = &self.send_queue else { return false };
+        self.has_agreed(Agreed::SACK)
+            && !self.owes(Owed::TAIL)
+            && queue.recovery.phase == Phase::Open
+            && queue.flight.arrived() == 0
+            && queue.flight.lost() == 0
+            && self.backoff == 0
+            && self.round_trip.smoothed() > 0
+    }
+}
+
+/// Whether the first block reports what had arrived before: it is acknowledged, or lies within the second (RFC 2883 §4).
+fn is_duplicate(first: &SackBlock, una: SequenceNumber, second: Option<&SackBlock>) -> bool {
+    let is_within =
+        second.is_some_and(|second| !first.start.is_before(second.start) && !first.end.is_after(second.end));
+    first.start.is_before(first.end) && (!first.end.is_after(una) || is_within)
+}
