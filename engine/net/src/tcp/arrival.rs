@@ -1,11 +1,13 @@
 //! What a segment that arrives does to a connection: RFC 9293 §3.10.7.3 and §3.10.7.4 in their order (sequence number, RST,
-//! SYN, ACK, text, FIN), with RFC 5961 against segments forged from outside.
+//! SYN, ACK, text, FIN), with RFC 5961 against segments forged from outside. By an acknowledgment bytes are done with, windows open,
+//! losses come to light.
 
 use machine::{Instant, Micros};
 
 use super::actions::{Actions, CloseReason};
-use super::alarm::{ACKNOWLEDGE_DELAY, Alarm, millis};
+use super::alarm::{ACKNOWLEDGE_DELAY, Alarm, Awaited, millis};
 use super::congestion::Congestion;
+use super::ecn;
 use super::handshake::mss_agreed;
 use super::pools::Pools;
 use super::round_trip::RoundTrip;
@@ -73,7 +75,7 @@ impl Tcb {
         self.receive = ReceiveWindow::after_syn(now, segment.sequence);
         self.peer_shift = segment.options.window_scale.unwrap_or(0);
         self.mss = mss_agreed(self.mss, segment.options.mss);
-        let ecn = self.ecn_agreed(segment);
+        let ecn = ecn::agreed(segment, self.agreed, self.attempts);
         self.agreed = ecn
             .and(Agreed::TIMESTAMPS.given(segment.options.timestamps.is_some()))
             .and(Agreed::SCALING.given(segment.options.window_scale.is_some()))
@@ -371,9 +373,122 @@ impl Tcb {
         let sayable = u32::from(u16::MAX) << self.shift();
         pools.share_for_receiving(limit).clamp(RECEIVE_WINDOW_SCARCE, limit).min(sayable)
     }
+
+    /// An acceptable segment has arrived: notes whether it was marked, and whether the peer has heard of the last mark.
+    #[inline]
+    fn note_congestion(&mut self, segment: &SegmentRepr<'_>) {
+        if !self.has_agreed(Agreed::ECN) {
+            return;
+        }
+        if segment.flags.has(Flags::CWR) {
+            self.forgive(Owed::ECHO);
+        }
+        if segment.congestion_experienced && !segment.payload.is_empty() {
+            self.owe(Owed::ECHO.with(Owed::ACK));
+        }
+    }
+
+    fn acknowledgment_arrived(
+        &mut self,
+        now: Instant,
+        segment: &SegmentRepr<'_>,
+        pools: &mut Pools,
+        actions: &mut Actions,
+    ) -> Result<(), Unacceptable> {
+        let acknowledgment = segment.acknowledgment;
+        let ahead = acknowledgment.since(self.snd_una);
+        let outstanding = self.snd_max.since(self.snd_una);
+        if ahead > outstanding {
+            let behind = self.snd_una.since(acknowledgment);
+            return if behind <= self.snd_wnd_max { Ok(()) } else { Err(Unacceptable) };
+        }
+        if outstanding == 0 || self.awaited == Awaited::Window {
+            // The peer lives, and answers; that is all a probe asks.
+            self.attempts = 0;
+        }
+        if !segment.options.sack.is_empty()
+            && let Some(queue) = self.send_queue.as_deref_mut()
+        {
+            queue.flight.lengthen(&mut pools.blocks);
+        }
+        if ahead > 0 {
+            self.progress(now, segment, pools, actions);
+        } else if outstanding > 0 {
+            let duplicate = self.is_duplicate(segment);
+            if duplicate || !segment.options.sack.is_empty() || segment.flags.has(Flags::ECE) {
+                self.flight_acknowledged(now, segment, 0, duplicate);
+            }
+        }
+        if self.state != State::Closed {
+            self.update_window(segment);
+        }
+        Ok(())
+    }
+
+    /// Bytes, and our FIN perhaps, are acknowledged for the first time.
+    fn progress(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools, actions: &mut Actions) {
+        let count = segment.acknowledgment.since(self.snd_una);
+        let queued = self.queued();
+        let fin_acknowledged = count > queued;
+        self.snd_una = segment.acknowledgment;
+        self.attempts = 0;
+        self.timers.retransmit = Alarm::NONE;
+        self.flight_acknowledged(now, segment, count, false);
+        if let Some(queue) = self.send_queue.as_mut() {
+            queue.acknowledge(count.min(queued), &mut pools.blocks);
+        }
+        self.settle_send_queue(pools);
+        if fin_acknowledged {
+            self.fin_acknowledged(now, pools, actions);
+        }
+        if matches!(self.state, State::Closed | State::TimeWait) {
+            return;
+        }
+        self.settle_retransmit_alarm(now);
+        if self.owes(Owed::ROOM) {
+            self.offer_room(now, pools, actions);
+        }
+    }
+
+    fn fin_acknowledged(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
+        match self.state {
+            State::FinWait1 => {
+                self.state = State::FinWait2;
+                self.arm_idle(now);
+            }
+            State::Closing => self.enter_time_wait(actions),
+            State::LastAck => self.finish(CloseReason::Normal, pools, actions),
+            _ => {}
+        }
+    }
+
+    /// RFC 5681 §2. An empty segment that changes nothing while something is on the way.
+    fn is_duplicate(&self, segment: &SegmentRepr<'_>) -> bool {
+        segment.sequence_len() == 0
+            && u32::from(segment.window) << self.peer_shift == self.snd_wnd
+            && self.awaited != Awaited::Window
+    }
+
+    /// Takes the window of a segment that is not older than the one it was last taken from.
+    fn update_window(&mut self, segment: &SegmentRepr<'_>) {
+        if segment.sequence.is_before(self.snd_wl1) {
+            return;
+        }
+        let before = self.snd_wnd;
+        self.snd_wnd = u32::from(segment.window) << self.peer_shift;
+        self.snd_wnd_max = self.snd_wnd_max.max(self.snd_wnd);
+        self.snd_wl1 = segment.sequence;
+        if self.snd_wnd > before && self.awaited == Awaited::Window {
+            // What was not answered were probes: it says nothing about the path.
+            self.backoff = 0;
+        }
+    }
 }
 
 /// Whether the session could leave `count` bytes and we would find room for them. Sending leaves that room alone.
 fn can_be_kept(count: usize, pools: &Pools) -> bool {
     pools.free_receive_queues() > 0 && count.div_ceil(machine::BLOCK_BYTES) <= pools.free_blocks()
 }
+
+/// The acknowledgment lies outside of what it could be (RFC 5961 §5.2): the rest of the segment is not to be trusted.
+struct Unacceptable;

@@ -37,7 +37,6 @@
 //! counts while something is on the way lies in the lent send queue: an idle connection keeps its windows, its round
 //! trip and nothing else.
 
-mod acknowledgment;
 mod actions;
 mod ageing;
 mod alarm;
@@ -53,7 +52,6 @@ mod flight;
 mod half_open;
 mod handshake;
 mod knocks;
-mod meant;
 mod nodes;
 mod options;
 mod output;

@@ -9,6 +9,7 @@ use core::num::NonZeroU16;
 use machine::{Instant, Piece};
 
 use super::alarm::millis;
+use super::ecn;
 use super::options::{Options, SackBlock, SackBlocks, Timestamps};
 use super::pools::Pools;
 use super::round_trip::RTO_MIN;
@@ -411,7 +412,11 @@ impl Tcb {
         SegmentToSend {
             sequence: self.snd_una,
             acknowledgment: if answers { self.receive.nxt } else { SequenceNumber(0) },
-            flags: self.ecn_on_syn().with(if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN }),
+            flags: ecn::on_syn(self.state, self.agreed, self.attempts).with(if answers {
+                Flags::SYN.with(Flags::ACK)
+            } else {
+                Flags::SYN
+            }),
             window: WINDOW_ON_SYN,
             options: Options {
                 mss: Some(local_mss),
@@ -453,5 +458,11 @@ impl Tcb {
             assert!(!queue.is_empty(), "an empty receive queue is given back");
             queue.assert_invariants();
         }
+    }
+
+    /// Whether text that begins at `start` may say that routers can mark it.
+    #[inline]
+    fn may_be_marked(&self, start: SequenceNumber) -> bool {
+        self.has_agreed(Agreed::ECN_TEXT) && start == self.snd_max && !self.owes(Owed::PROBE.with(Owed::TAIL_PROBE))
     }
 }

@@ -1,5 +1,5 @@
 //! One connection: its numbers, how it begins and how it ends. What the session does with it stands in `session`, what
-//! segments do to it in `arrival` and `acknowledgment`, what it sends in `output`, what time does in `timers`.
+//! segments do to it in `arrival` and `recovery::loss`, what it sends in `output`, what time does in `timers`.
 //!
 //! Invariants (see [`Tcb::assert_invariants`]):
 //! - `snd_una <= snd_max <= snd_una + queued + 1`. SND.NXT is always `snd_max`: what is to be sent again is known to
@@ -15,17 +15,19 @@ use machine::Instant;
 use super::actions::{Actions, CloseReason};
 use super::alarm::{Alarm, Awaited, Timers, USER_TIMEOUT, millis};
 use super::congestion::Congestion;
-use super::handshake::{Beginning, Handshake};
+use super::handshake::{Beginning, Handshake, MSS_DEFAULT};
+use super::path;
 use super::pools::Pools;
 use super::receive_queue::ReceiveQueue;
 use super::round_trip::RoundTrip;
-use super::segment::SegmentRepr;
+use super::run::Fate;
+use super::segment::{Flags, SegmentRepr};
 use super::send_queue::SendQueue;
 use super::sequence::SequenceNumber;
 use super::state::{Agreed, Ended, Owed, State};
 use super::time_wait::TimeWait;
-use super::timestamps::TimestampClock;
-use super::window::{ReceiveWindow, WINDOW_SHIFT};
+use super::timestamps::{TIMESTAMP_BYTES, TimestampClock};
+use super::window::{RECEIVE_WINDOW_MAX, ReceiveWindow, WINDOW_SHIFT};
 
 /// One connection.
 pub struct Tcb {
@@ -311,5 +313,65 @@ impl Tcb {
         self.forgive(Owed::ACK);
         self.timers.acknowledge = Alarm::NONE;
         self.receive.told = self.receive.nxt;
+    }
+
+    /// Whether the peer of this connection may have sent the segment, now or a while ago: its number lies in our window or a window
+    /// before it, and what it acknowledges is what we have sent, or a window before (RFC 5961 §5.2). What neither can be is for
+    /// another connection, or forged.
+    // A peer that has started anew without a word may call again from the same port by another queue of the card's. Then one core has the
+    // connection that the peer has forgotten, and another the new one. What tells their segments apart is where their numbers are.
+    #[inline]
+    pub(crate) fn may_be_meant(&self, segment: &SegmentRepr<'_>) -> bool {
+        if matches!(self.state, State::Closed | State::SynSent) || segment.flags.opens() {
+            return true;
+        }
+        let ahead = segment.sequence.since(self.receive.nxt);
+        let behind = self.receive.nxt.since(segment.sequence);
+        let is_near = ahead <= self.receive.open() || behind <= RECEIVE_WINDOW_MAX;
+        let acknowledged = self.snd_max.since(segment.acknowledgment);
+        let ever_acknowledged = self.snd_max.since(self.snd_una) + self.snd_wnd_max;
+        is_near && (!segment.flags.has(Flags::ACK) || acknowledged <= ever_acknowledged)
+    }
+
+    /// The network says that a segment which began at `sequence` was too long for some link, and that `mss` bytes of payload would
+    /// have fitted (RFC 1191). Believed only of what is on the way, and never below [`MSS_DEFAULT`]. What is on the way is
+    /// sent again in smaller segments; no congestion is inferred.
+    pub fn path_narrowed(&mut self, sequence: SequenceNumber, mss: u16) {
+        let is_on_the_way = sequence.since(self.snd_una) < self.snd_max.since(self.snd_una);
+        if is_on_the_way
+            && self.is_synchronized()
+            && self.shorten(mss)
+            && let Some(queue) = self.send_queue.as_deref_mut()
+        {
+            queue.flight.judge(|_| Fate::Lost);
+        }
+    }
+
+    /// What was sent was not answered, `attempts` times in a row: perhaps it is too long for the path. A segment that is not
+    /// full may be as well.
+    pub(super) fn suspect_path(&mut self) {
+        if let Some(mss) = path::size_to_try(self.attempts)
+            && self.queued() > u32::from(mss)
+        {
+            self.shorten(mss);
+        }
+    }
+
+    /// Sends no longer segments than these any more. Returns whether they were longer.
+    fn shorten(&mut self, mss: u16) -> bool {
+        let timestamps = if self.has_agreed(Agreed::TIMESTAMPS) { TIMESTAMP_BYTES } else { 0 };
+        let mss = mss.max(MSS_DEFAULT) - timestamps;
+        let is_shorter = mss < self.mss;
+        self.mss = self.mss.min(mss);
+        is_shorter
+    }
+
+    /// The network says that nobody takes the segment that began at `sequence`, and will not.
+    pub fn refused_on_the_way(&mut self, sequence: SequenceNumber, pools: &mut Pools) -> Actions {
+        let mut actions = Actions::default();
+        if self.state == State::SynSent && sequence == self.snd_una && self.snd_max != self.snd_una {
+            self.finish(CloseReason::Refused, pools, &mut actions);
+        }
+        actions
     }
 }

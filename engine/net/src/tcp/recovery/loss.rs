@@ -415,6 +415,17 @@ impl Tcb {
             && self.backoff == 0
             && self.round_trip.smoothed() > 0
     }
+
+    /// Lowers the window if the peer's acknowledgment echoes a mark that was not heeded yet, and says whether it did. `flight`
+    /// was on the way before it.
+    fn heeds_echo(&mut self, segment: &SegmentRepr<'_>, flight: u32) -> bool {
+        let is_news = self.phase() == Phase::Open && self.snd_una.is_after(self.recover);
+        let heeds = segment.flags.has(Flags::ECE) && self.has_agreed(Agreed::ECN) && is_news;
+        if heeds {
+            self.reduce_window(flight);
+        }
+        heeds
+    }
 }
 
 /// Whether the first block reports what had arrived before: it is acknowledged, or lies within the second (RFC 2883 §4).
