@@ -5,6 +5,7 @@ use core::net::Ipv4Addr;
 use machine::{Ethernet, Instant, Micros};
 use smoltcp::wire::{ArpOperation, ArpPacket, ArpRepr, EthernetAddress};
 
+use crate::counters::Counter;
 use crate::ethernet::{self, BROADCAST, ETHERNET_BYTES, TYPE_ARP};
 use crate::ipv4;
 use crate::link::{Link, release_held};
@@ -40,7 +41,7 @@ impl Link {
             ..
         }) = parsed
         else {
-            self.counters.dropped_malformed += 1;
+            self.counters.count(Counter::DroppedMalformed);
             return ArpNews::Nothing;
         };
         let (hardware, Some(own)) = (Ethernet(hardware), self.interface.address) else { return ArpNews::Nothing };
@@ -48,7 +49,7 @@ impl Link {
             return ArpNews::Nothing;
         }
         if !ethernet::is_unicast(hardware) {
-            self.counters.dropped_malformed += 1;
+            self.counters.count(Counter::DroppedMalformed);
             return ArpNews::Nothing;
         }
         if sender == own.address {
@@ -63,7 +64,7 @@ impl Link {
             self.neighbour_told(now, sender, hardware, how);
         }
         if asks_us {
-            self.counters.arp_replies_out += 1;
+            self.counters.count(Counter::ArpRepliesOut);
             self.send_arp(ArpOperation::Reply, hardware, own.address, hardware, sender);
         } else if can_be_neighbour {
             return ArpNews::Neighbour { address: sender, hardware };
@@ -86,15 +87,15 @@ impl Link {
     /// Sends the ARP requests that are due.
     pub(crate) fn ask_neighbours(&mut self, now: Instant) {
         while let Some(question) = self.neighbours.next_question(now) {
-            self.counters.arp_requests_out += 1;
+            self.counters.count(Counter::ArpRequestsOut);
             let to = question.hardware.unwrap_or(BROADCAST);
             self.send_arp(ArpOperation::Request, to, self.interface.own(), Ethernet([0; 6]), question.address);
         }
-        self.counters.dropped_unresolved += core::mem::take(&mut self.neighbours.held.dropped);
+        self.counters.add(Counter::DroppedUnresolved, core::mem::take(&mut self.neighbours.held.dropped));
     }
 
     fn conflict(&mut self, now: Instant) -> ArpNews {
-        self.counters.arp_conflicts += 1;
+        self.counters.count(Counter::ArpConflicts);
         if self.defended_at.is_none_or(|last| now.since(last) >= DEFEND_INTERVAL) {
             self.defended_at = Some(now);
             self.announce();
@@ -104,14 +105,14 @@ impl Link {
 
     /// Tells the link of our address (RFC 5227 §2.3).
     pub(crate) fn announce(&mut self) {
-        self.counters.arp_requests_out += 1;
+        self.counters.count(Counter::ArpRequestsOut);
         let own = self.interface.own();
         self.send_arp(ArpOperation::Request, BROADCAST, own, Ethernet([0; 6]), own);
     }
 
     fn send_arp(&mut self, operation: ArpOperation, to: Ethernet, from: Ipv4Addr, target: Ethernet, asked: Ipv4Addr) {
         let Some(frame) = self.outbox.reserve(ETHERNET_BYTES + ARP_BYTES) else {
-            self.counters.dropped_out += 1;
+            self.counters.count(Counter::DroppedOut);
             return;
         };
         let own = self.interface.hardware;

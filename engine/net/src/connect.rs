@@ -12,6 +12,7 @@ use core::net::SocketAddr;
 use machine::{Ethernet, Instant, Machine, Offloads, Piece};
 
 use crate::cores::Cores;
+use crate::counters::Counter;
 use crate::ethernet::BROADCAST;
 use crate::event::ConnectionId;
 use crate::flow::{Ends, Entry, Flow};
@@ -56,7 +57,7 @@ impl Net {
         let id = self.connections.insert(new).map_err(|_| Unsent::Full)?;
         self.flows.set(flow, Entry::Connection(id.index() as u32));
         self.flow_opened(&flow);
-        self.link.counters.connects += 1;
+        self.link.counters.count(Counter::Connects);
         self.touch(ConnectionId(id));
         Ok(ConnectionId(id))
     }
@@ -65,7 +66,7 @@ impl Net {
     /// opened so far point (RFC 6056 §3.3.3), or the next one that is free. No two cores have a port in common.
     fn free_flow(&self, local: Local, peer: SocketAddr) -> Option<Flow> {
         let offset = self.initial_sequences.next(Instant::START, &peer).iss.0;
-        let start = offset.wrapping_add(self.link.counters.connects as u32);
+        let start = offset.wrapping_add(self.link.counters.of(Counter::Connects) as u32);
         let Cores { own, count } = self.cores();
         (0..TRIES_MAX).find_map(|step| {
             let place = start.wrapping_add(step) % (PORTS / u32::from(count));

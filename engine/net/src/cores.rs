@@ -30,6 +30,7 @@ use alloc::vec::Vec;
 use machine::{Checksum, CoreId, Frame, Instant};
 use sometimes::{buggify, sometimes};
 
+use crate::counters::Counter;
 use crate::event::Events;
 use crate::flow::{Flow, FlowTable};
 use crate::net::Net;
@@ -336,11 +337,11 @@ impl Net {
         // Another core's turn may have begun after this one's.
         self.link.counters.frame_was_passed(now.since(passed.seen_at));
         // Who goes round is counted where he began.
-        let segments_in = self.link.counters.segments_in;
+        let segments_in = self.link.counters.of(Counter::SegmentsIn);
         let verified = passed.verified || passed.frame.checksum() == Checksum::Verified;
         self.goes_up_among(now, passed.frame.bytes(), verified, events);
         if passed.hops > 0 {
-            self.link.counters.segments_in = segments_in;
+            self.link.counters.take_back(Counter::SegmentsIn, segments_in);
             if passed.hops < self.cores().count && !self.goes_on() {
                 sometimes!(StrayKept);
             }
@@ -358,15 +359,15 @@ impl Net {
         match (&result, onward.kind) {
             (Ok(()), Kind::Steered) => {
                 sometimes!(FrameSteered);
-                counters.steered += 1;
+                counters.count(Counter::Steered);
             }
             (Ok(()), Kind::Stray) if onward.hops == 1 => {
                 sometimes!(StraySent);
-                counters.strays += 1;
+                counters.count(Counter::Strays);
             }
             (Ok(()), _) => {}
             (Err(_), _) => {
-                counters.dropped_between_cores += 1;
+                counters.count(Counter::DroppedBetweenCores);
             }
         }
         result

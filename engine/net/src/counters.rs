@@ -1,130 +1,170 @@
-//! What happened so far, in plain numbers: one struct per core, readable at any time, never reset.
+//! What happened so far, in plain numbers: one list per core, readable at any time, never reset.
 //!
-//! Every frame that comes in is counted once in `frames_in`, by the core whose card it came by; one that is thrown away is
+//! Every frame that comes in is counted once in `FramesIn`, by the core whose card it came by; one that is thrown away is
 //! counted once more under the reason, by the core that did it. Numbers wrap only after centuries and order nothing.
 
 use machine::Micros;
 
-/// Counts since the network was made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counters {
+/// What is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counter {
     /// Frames handed over by the card.
-    pub frames_in: u64,
+    FramesIn,
     /// Bytes in them, headers included.
-    pub bytes_in: u64,
+    BytesIn,
     /// Frames queued at the card; one that the card cuts into many counts once.
-    pub frames_out: u64,
+    FramesOut,
     /// Bytes in them, headers included.
-    pub bytes_out: u64,
+    BytesOut,
     /// Turns in which the card's ring had no room for all that was to be sent.
-    pub card_full: u64,
+    CardFull,
     /// Outgoing frames that the card refused as malformed, or that found no room in the queue of small frames.
-    pub dropped_out: u64,
+    DroppedOut,
 
     /// Frames handed to the core that their connection belongs to, by the one that receives for it.
-    pub steered: u64,
+    Steered,
     /// Segments that this core knew no connection for, and that went round the others.
-    pub strays: u64,
+    Strays,
     /// Frames that other cores handed to this one.
-    pub passed_in: u64,
+    PassedIn,
     /// Microseconds that these were on their way, in all: from the turn in which one core looked at a frame to the turn in which the other did.
-    pub passed_in_micros: u64,
+    PassedInMicros,
     /// The most that one of them was.
-    pub passed_in_micros_max: u64,
+    PassedInMicrosMax,
     /// Dropped: on the way to another core, where too many waited.
-    pub dropped_between_cores: u64,
+    DroppedBetweenCores,
 
     /// Dropped: sent to another hardware address.
-    pub dropped_not_ours: u64,
+    DroppedNotOurs,
     /// Dropped: neither ARP nor IP of a version that is spoken.
-    pub dropped_unknown_protocol: u64,
+    DroppedUnknownProtocol,
     /// Dropped: a header too short, too long, or with impossible fields.
-    pub dropped_malformed: u64,
+    DroppedMalformed,
     /// Dropped: a source that nobody can have, or our own address.
-    pub dropped_bad_source: u64,
+    DroppedBadSource,
     /// Dropped: a destination that is not ours.
-    pub dropped_bad_destination: u64,
+    DroppedBadDestination,
     /// Dropped: a wrong checksum, of whatever layer.
-    pub dropped_checksum: u64,
+    DroppedChecksum,
     /// Dropped: a UDP datagram for a port that nobody bound.
-    pub dropped_no_listener: u64,
+    DroppedNoListener,
     /// Dropped: an IP packet waiting for a neighbour that did not answer, or for which no room was left to wait.
-    pub dropped_unresolved: u64,
+    DroppedUnresolved,
     /// Dropped: no route to the destination.
-    pub dropped_no_route: u64,
+    DroppedNoRoute,
 
     /// ARP requests sent.
-    pub arp_requests_out: u64,
+    ArpRequestsOut,
     /// ARP replies sent.
-    pub arp_replies_out: u64,
+    ArpRepliesOut,
     /// ARP packets in which another machine used our address.
-    pub arp_conflicts: u64,
+    ArpConflicts,
 
     /// Neighbour solicitations sent, questions for doubles among them.
-    pub neighbour_solicitations_out: u64,
+    NeighbourSolicitationsOut,
     /// Neighbour advertisements sent.
-    pub neighbour_advertisements_out: u64,
+    NeighbourAdvertisementsOut,
     /// Router solicitations sent.
-    pub router_solicitations_out: u64,
+    RouterSolicitationsOut,
     /// Reports sent of the groups that we listen to.
-    pub listener_reports_out: u64,
+    ListenerReportsOut,
     /// Messages in which another machine used an IPv6 address that was, or was to be, ours.
-    pub duplicates: u64,
+    Duplicates,
     /// Redirects received, which nobody follows.
-    pub redirects_ignored: u64,
+    RedirectsIgnored,
 
     /// Fragments received.
-    pub fragments_in: u64,
+    FragmentsIn,
     /// Datagrams put together from fragments.
-    pub reassembled: u64,
+    Reassembled,
     /// Datagrams given up: too late, too long, overlapping, or pushed out by newer ones.
-    pub reassembly_failed: u64,
+    ReassemblyFailed,
 
     /// ICMP echo requests answered.
-    pub echoes_answered: u64,
+    EchoesAnswered,
     /// ICMP errors sent.
-    pub icmp_errors_out: u64,
+    IcmpErrorsOut,
     /// ICMP errors received that name a connection of ours.
-    pub icmp_errors_in: u64,
+    IcmpErrorsIn,
     /// ICMP messages not sent because of the rate limit.
-    pub icmp_limited: u64,
+    IcmpLimited,
 
     /// UDP datagrams received for a bound port.
-    pub datagrams_in: u64,
+    DatagramsIn,
     /// UDP datagrams sent.
-    pub datagrams_out: u64,
+    DatagramsOut,
 
     /// TCP segments received for us, intact.
-    pub segments_in: u64,
+    SegmentsIn,
     /// TCP segments sent; one that the card cuts into many counts once.
-    pub segments_out: u64,
+    SegmentsOut,
     /// Bytes of TCP payload sent again.
-    pub bytes_sent_again: u64,
+    BytesSentAgain,
     /// Connections accepted.
-    pub accepted: u64,
+    Accepted,
     /// Connections that we opened, whatever came of them.
-    pub connects: u64,
+    Connects,
     /// SYNs answered by a cookie, because there was no room to remember them.
-    pub cookies_out: u64,
+    CookiesOut,
     /// Cookies that came back.
-    pub cookies_in: u64,
+    CookiesIn,
     /// SYNs not answered because a table was full: whoever is real comes again.
-    pub refused_full: u64,
+    RefusedFull,
     /// Segments to a port or connection that does not exist.
-    pub refused_closed: u64,
+    RefusedClosed,
     /// RSTs received that ended a connection.
-    pub resets_in: u64,
+    ResetsIn,
     /// RSTs sent.
-    pub resets_out: u64,
+    ResetsOut,
     /// Segments sent again, for whatever reason.
-    pub retransmits: u64,
+    Retransmits,
 }
 
+/// How many counters there are.
+const COUNTERS: usize = Counter::Retransmits as usize + 1;
+
+/// How often each of them happened since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Counters([u64; COUNTERS]);
+
 impl Counters {
+    pub(crate) fn new() -> Counters {
+        Counters([0; COUNTERS])
+    }
+
+    /// How often `counter` happened; or how many bytes or microseconds it came to.
+    #[inline]
+    pub fn of(&self, counter: Counter) -> u64 {
+        self.0.get(counter as usize).copied().unwrap_or_default()
+    }
+
+    /// It has happened once more.
+    #[inline]
+    pub(crate) fn count(&mut self, counter: Counter) {
+        self.add(counter, 1);
+    }
+
+    /// It has happened so many times more.
+    #[inline]
+    pub(crate) fn add(&mut self, counter: Counter, times: u64) {
+        if let Some(count) = self.0.get_mut(counter as usize) {
+            *count += times;
+        }
+    }
+
+    /// What was counted here since it stood at `before` was counted elsewhere.
+    pub(crate) fn take_back(&mut self, counter: Counter, before: u64) {
+        if let Some(count) = self.0.get_mut(counter as usize) {
+            *count = before;
+        }
+    }
+
     /// Another core has handed over a frame, `lay` after it had looked at it.
     pub(crate) fn frame_was_passed(&mut self, lay: Micros) {
-        self.passed_in += 1;
-        self.passed_in_micros += lay.0;
-        self.passed_in_micros_max = self.passed_in_micros_max.max(lay.0);
+        self.count(Counter::PassedIn);
+        self.add(Counter::PassedInMicros, lay.0);
+        if let Some(max) = self.0.get_mut(Counter::PassedInMicrosMax as usize) {
+            *max = lay.0.max(*max);
+        }
     }
 }

@@ -3,6 +3,7 @@
 use machine::Instant;
 use tasks::Budget;
 
+use crate::counters::Counter;
 use crate::dhcp::Dhcp;
 use crate::event::{ConnectionId, EVENTS_AT_ONCE, EVENTS_MAX, Event, Events};
 use crate::net::Net;
@@ -30,7 +31,7 @@ impl Net {
 
     /// Forgets what is too old.
     fn forget(&mut self, now: Instant) {
-        self.link.counters.reassembly_failed += self.reassembly.expire(now);
+        self.link.counters.add(Counter::ReassemblyFailed, self.reassembly.expire(now));
         for _ in 0..FORGOTTEN_AT_ONCE {
             let Some(caller) = self.half_open.give_up(now) else { break };
             self.handshake_gone(&caller.flow);

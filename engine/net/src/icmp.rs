@@ -9,6 +9,7 @@ use machine::Instant;
 use smoltcp::wire::{Icmpv4Message, Icmpv4Packet};
 
 use crate::checksum::Sum;
+use crate::counters::Counter;
 use crate::ethernet;
 use crate::flow::Flow;
 use crate::interface::Meant;
@@ -75,11 +76,11 @@ impl Icmp {
     /// An ICMP message came for us. Errors about a segment of ours are handed back.
     pub(crate) fn arrived(&mut self, link: &mut Link, now: Instant, received: &Received<'_>) -> Option<Report> {
         if !Sum::of(received.payload).is_valid() {
-            link.counters.dropped_checksum += 1;
+            link.counters.count(Counter::DroppedChecksum);
             return None;
         }
         let Ok(message) = Icmpv4Packet::new_checked(received.payload) else {
-            link.counters.dropped_malformed += 1;
+            link.counters.count(Counter::DroppedMalformed);
             return None;
         };
         let code = message.msg_code();
@@ -115,7 +116,7 @@ impl Icmp {
             return;
         }
         if !self.errors.allows(now) {
-            link.counters.icmp_limited += 1;
+            link.counters.count(Counter::IcmpLimited);
             return;
         }
         let quoted = received.packet.get(..QUOTE_BYTES_MAX).unwrap_or(received.packet);
@@ -125,7 +126,7 @@ impl Icmp {
             *header = [kind, code, 0, 0, 0, 0, 0, 0];
             rest.copy_from_slice(quoted);
         });
-        link.counters.icmp_errors_out += u64::from(sent);
+        link.counters.add(Counter::IcmpErrorsOut, u64::from(sent));
     }
 
     fn answer_echo(&mut self, link: &mut Link, now: Instant, received: &Received<'_>) {
@@ -134,7 +135,7 @@ impl Icmp {
             return;
         }
         if !self.echoes.allows(now) {
-            link.counters.icmp_limited += 1;
+            link.counters.count(Counter::IcmpLimited);
             return;
         }
         let sent = answer(link, now, received, received.payload.len(), |bytes| {
@@ -143,7 +144,7 @@ impl Icmp {
                 *header = [0; 4];
             }
         });
-        link.counters.echoes_answered += u64::from(sent);
+        link.counters.add(Counter::EchoesAnswered, u64::from(sent));
     }
 }
 
@@ -156,7 +157,7 @@ fn answer(
     write: impl FnOnce(&mut [u8]),
 ) -> bool {
     let Some(hardware) = link.hardware_to_answer(now, received.source, received.ethernet.source) else {
-        link.counters.dropped_no_route += 1;
+        link.counters.count(Counter::DroppedNoRoute);
         return false;
     };
     let packet = Packet::new(received.destination, received.source, PROTOCOL_ICMP, payload_bytes).by(hardware);
@@ -174,7 +175,7 @@ fn answer(
 fn report(link: &mut Link, received: &Received<'_>, trouble: Trouble) -> Option<Report> {
     let quoted = received.payload.get(ERROR_BYTES..)?;
     let Ok(ip) = ipv4::Header::parse_quoted(quoted) else {
-        link.counters.dropped_malformed += 1;
+        link.counters.count(Counter::DroppedMalformed);
         return None;
     };
     if ip.protocol != PROTOCOL_TCP || ip.source != link.interface.own() || ip.fragment_offset != 0 {

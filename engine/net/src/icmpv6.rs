@@ -11,6 +11,7 @@ use smoltcp::wire::Icmpv6Message;
 
 use crate::checksum::Sum;
 use crate::cores::Hearsay;
+use crate::counters::Counter;
 use crate::ethernet;
 use crate::event::Events;
 use crate::flow::Flow;
@@ -62,11 +63,11 @@ impl Net {
         let length = received.payload.len() as u16;
         let sum = Sum::pseudo_header(received.source, received.destination, PROTOCOL_ICMPV6, length);
         if !sum.and(received.payload).is_valid() {
-            self.link.counters.dropped_checksum += 1;
+            self.link.counters.count(Counter::DroppedChecksum);
             return;
         }
         let Some(&[kind, code, _, _, a, b, c, d]) = received.payload.first_chunk::<ERROR_BYTES>() else {
-            self.link.counters.dropped_malformed += 1;
+            self.link.counters.count(Counter::DroppedMalformed);
             return;
         };
         match Icmpv6Message::from(kind) {
@@ -93,7 +94,7 @@ impl Net {
     fn quoted_arrived(&mut self, now: Instant, received: &Received<'_>, trouble: Trouble, events: &mut Events) {
         let Some(quoted) = received.payload.get(ERROR_BYTES..) else { return };
         let Some(ip) = ipv6::Header::parse(quoted) else {
-            self.link.counters.dropped_malformed += 1;
+            self.link.counters.count(Counter::DroppedMalformed);
             return;
         };
         let (Meant::Us, local) = self.link.ndp.meant(ip.source) else { return };
@@ -126,7 +127,7 @@ impl Icmpv6 {
             return;
         }
         if !self.errors.allows(now) {
-            link.counters.icmp_limited += 1;
+            link.counters.count(Counter::IcmpLimited);
             return;
         }
         let (kind, code, pointer) = match what {
@@ -141,7 +142,7 @@ impl Icmpv6 {
             *header = [kind, code, 0, 0, a, b, c, d];
             rest.copy_from_slice(quoted);
         });
-        link.counters.icmp_errors_out += u64::from(sent);
+        link.counters.add(Counter::IcmpErrorsOut, u64::from(sent));
     }
 
     fn answer_echo(&mut self, link: &mut Link, now: Instant, received: &Received<'_>) {
@@ -150,7 +151,7 @@ impl Icmpv6 {
             return;
         }
         if !self.echoes.allows(now) {
-            link.counters.icmp_limited += 1;
+            link.counters.count(Counter::IcmpLimited);
             return;
         }
         let sent = answer(link, now, received, received.payload.len(), |bytes| {
@@ -159,7 +160,7 @@ impl Icmpv6 {
                 *header = [ECHO_REPLY, 0, 0, 0];
             }
         });
-        link.counters.echoes_answered += u64::from(sent);
+        link.counters.add(Counter::EchoesAnswered, u64::from(sent));
     }
 }
 
@@ -177,7 +178,7 @@ fn answer(
     };
     let hardware = link.hardware_to_answer(now, received.source, received.ethernet.source);
     let (Some(source), Some(hardware)) = (source, hardware) else {
-        link.counters.dropped_no_route += 1;
+        link.counters.count(Counter::DroppedNoRoute);
         return false;
     };
     let packet = Packet::new(source, received.source, PROTOCOL_ICMPV6, payload_bytes).by(hardware);

@@ -66,7 +66,7 @@ mod udp;
 
 pub use config::{Addressing, Config, IPV6_FIXED_MAX, Ipv6Address, Ipv6Addressing, Limits, Service};
 pub use cores::{Arrived, CORES_MAX, Cores, NetMessage, Route};
-pub use counters::Counters;
+pub use counters::{Counter, Counters};
 pub use event::{ConnectionId, EVENTS_MAX, Event, Events, Place};
 pub use interface::Address;
 pub use link::Unsent;

@@ -7,7 +7,7 @@ use core::net::Ipv4Addr;
 use machine::{Card, Ethernet, Instant, Machine, Outgoing, TransmitError};
 
 use crate::config::Ipv6Addressing;
-use crate::counters::Counters;
+use crate::counters::{Counter, Counters};
 use crate::ethernet::{self, BROADCAST, ETHERNET_BYTES, TYPE_IPV4, TYPE_IPV6};
 use crate::flow::Flow;
 use crate::held::Held;
@@ -60,7 +60,7 @@ impl Link {
             neighbours: Kept::new(Neighbours::new(ETHERNET_BYTES + usize::from(card.mtu))),
             ndp: Kept::new(Ndp::new(card, addressing, key)),
             outbox: Outbox::with_capacity(OUTBOX_BYTES.max(4 * (ETHERNET_BYTES + usize::from(card.mtu)))),
-            counters: Counters::default(),
+            counters: Counters::new(),
             defended_at: None,
             is_first,
         }
@@ -196,7 +196,7 @@ impl Link {
             None => self.way_to(now, packet.destination)?,
         };
         let Some(frame) = self.outbox.reserve(ETHERNET_BYTES + total) else {
-            self.counters.dropped_out += 1;
+            self.counters.count(Counter::DroppedOut);
             return Err(Unsent::Full);
         };
         let kind = if destination.is_some() { TYPE_IPV4 } else { TYPE_IPV6 };
@@ -235,7 +235,7 @@ impl Link {
         if self.has_way_to(destination) {
             return Ok(self.hardware_for(now, destination));
         }
-        self.counters.dropped_no_route += 1;
+        self.counters.count(Counter::DroppedNoRoute);
         Err(Unsent::NoRoute)
     }
 
@@ -257,11 +257,11 @@ impl Link {
             let outgoing = Outgoing { head: frame, payload: &[], checksum: None, segment_bytes: None };
             match machine.transmit(&outgoing) {
                 Ok(()) => {
-                    self.counters.frames_out += 1;
-                    self.counters.bytes_out += frame.len() as u64;
+                    self.counters.count(Counter::FramesOut);
+                    self.counters.add(Counter::BytesOut, frame.len() as u64);
                 }
                 Err(TransmitError::Full) => return false,
-                Err(TransmitError::Malformed) => self.counters.dropped_out += 1,
+                Err(TransmitError::Malformed) => self.counters.count(Counter::DroppedOut),
             }
             self.outbox.pop();
         }
@@ -300,7 +300,7 @@ pub(crate) fn release_held<A: Copy + PartialEq>(
                     *destination = hardware.0;
                 }
             }
-            None => counters.dropped_out += 1,
+            None => counters.count(Counter::DroppedOut),
         }
         held.put_back(frame);
     }

@@ -9,7 +9,7 @@ use machine::{Instant, Machine, Offloads, Piece, TransmitError};
 use tasks::Budget;
 
 use crate::connect;
-use crate::counters::Counters;
+use crate::counters::{Counter, Counters};
 use crate::dhcp::{CLIENT_PORT, SERVER_PORT, Step};
 use crate::event::ConnectionId;
 use crate::net::Net;
@@ -52,7 +52,7 @@ impl Net {
             // Handshakes that find the budget spent say that the card is full.
             Err(Full) if budget.is_spent() => Output::More,
             Err(Full) => {
-                self.link.counters.card_full += 1;
+                self.link.counters.count(Counter::CardFull);
                 Output::CardFull
             }
         }
@@ -98,8 +98,8 @@ impl Net {
             transmit(machine, template, segment, pieces, offloads, counters)?;
             let end = segment.sequence + segment.payload_bytes as u32;
             if segment.payload_bytes > 0 && segment.sequence.is_before(*sent_to) {
-                counters.retransmits += 1;
-                counters.bytes_sent_again += segment.payload_bytes as u64;
+                counters.count(Counter::Retransmits);
+                counters.add(Counter::BytesSentAgain, segment.payload_bytes as u64);
                 again = true;
             }
             *sent_to = sent_to.later(end);
@@ -143,7 +143,7 @@ impl Net {
                 return Err(Full);
             }
             let Some(template) = link.template_for(now, caller) else {
-                link.counters.dropped_no_route += 1;
+                link.counters.count(Counter::DroppedNoRoute);
                 return Ok(());
             };
             let mut segment = *segment;
@@ -183,16 +183,16 @@ fn transmit(
     let head = template.head(&mut head, segment, pieces, offloads);
     match machine.transmit(&head.outgoing(segment, pieces, offloads)) {
         Ok(()) => {
-            counters.frames_out += 1;
-            counters.bytes_out += (head.bytes().len() + segment.payload_bytes) as u64;
-            counters.segments_out += 1;
-            counters.resets_out += u64::from(segment.flags.has(Flags::RST));
+            counters.count(Counter::FramesOut);
+            counters.add(Counter::BytesOut, (head.bytes().len() + segment.payload_bytes) as u64);
+            counters.count(Counter::SegmentsOut);
+            counters.add(Counter::ResetsOut, u64::from(segment.flags.has(Flags::RST)));
             Ok(())
         }
         Err(TransmitError::Full) => Err(Full),
         // It would be refused for ever: as good as lost on the way.
         Err(TransmitError::Malformed) => {
-            counters.dropped_out += 1;
+            counters.count(Counter::DroppedOut);
             Ok(())
         }
     }

@@ -6,6 +6,7 @@ use machine::{Checksum, Frame, Instant};
 
 use crate::arp::ArpNews;
 use crate::cores::{Hearsay, Route};
+use crate::counters::Counter;
 use crate::dhcp::Outcome;
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
 use crate::event::{Event, Events, Place};
@@ -46,8 +47,8 @@ impl Net {
     /// A frame has arrived. What it meant is added to `events`, which must be empty; the bytes of [`Event::Data`] lie
     /// in the frame. When they have been handled the frame goes to [`Net::frame_handled`].
     pub fn frame_arrived(&mut self, now: Instant, frame: &mut Frame, events: &mut Events) -> Route {
-        self.link.counters.frames_in += 1;
-        self.link.counters.bytes_in += frame.bytes().len() as u64;
+        self.link.counters.count(Counter::FramesIn);
+        self.link.counters.add(Counter::BytesIn, frame.bytes().len() as u64);
         if self.fellows.is_some() {
             return self.frame_arrived_among(now, frame, events);
         }
@@ -63,18 +64,18 @@ impl Net {
             self.reassembly.put_back(buffer);
         }
         let Some((header, rest)) = ethernet::Header::parse(bytes) else {
-            self.link.counters.dropped_malformed += 1;
+            self.link.counters.count(Counter::DroppedMalformed);
             return;
         };
         if header.destination != self.link.interface.hardware && !ethernet::is_group(header.destination) {
-            self.link.counters.dropped_not_ours += 1;
+            self.link.counters.count(Counter::DroppedNotOurs);
             return;
         }
         match header.kind {
             TYPE_IPV4 => self.ipv4_arrived(now, header, rest, verified, events),
             TYPE_IPV6 => self.ipv6_arrived(now, header, rest, verified, events),
             TYPE_ARP => self.arp_arrived(now, rest),
-            _ => self.link.counters.dropped_unknown_protocol += 1,
+            _ => self.link.counters.count(Counter::DroppedUnknownProtocol),
         }
         if self.is_stirred() {
             self.tell_address(events);
@@ -107,23 +108,23 @@ impl Net {
         let ip = match ipv4::Header::parse(packet) {
             Ok(ip) => ip,
             Err(ipv4::Broken::Malformed) => {
-                self.link.counters.dropped_malformed += 1;
+                self.link.counters.count(Counter::DroppedMalformed);
                 return;
             }
             Err(ipv4::Broken::Checksum) => {
-                self.link.counters.dropped_checksum += 1;
+                self.link.counters.count(Counter::DroppedChecksum);
                 return;
             }
         };
         if !ipv4::is_possible_source(ip.source) || self.link.interface.meant(ip.source) != Meant::Others {
-            self.link.counters.dropped_bad_source += 1;
+            self.link.counters.count(Counter::DroppedBadSource);
             return;
         }
         let meant = self.link.interface.meant(ip.destination);
         // Before we have an address, DHCP servers write to the one that they are about to give us.
         let for_dhcp = self.link.interface.address.is_none() && self.dhcp.is_some() && ip.protocol == PROTOCOL_UDP;
         if meant == Meant::Others && !for_dhcp {
-            self.link.counters.dropped_bad_destination += 1;
+            self.link.counters.count(Counter::DroppedBadDestination);
             return;
         }
         let payload = ip.payload(packet);
@@ -160,17 +161,17 @@ impl Net {
     }
 
     pub(crate) fn fragment_arrived(&mut self, now: Instant, part: &Part, received: &Received<'_>, events: &mut Events) {
-        self.link.counters.fragments_in += 1;
+        self.link.counters.count(Counter::FragmentsIn);
         let index = match self.reassembly.fragment_arrived(now, part, received.payload) {
             Progress::Waiting => return,
             Progress::Failed => {
-                self.link.counters.reassembly_failed += 1;
+                self.link.counters.count(Counter::ReassemblyFailed);
                 return;
             }
             Progress::Whole(index) => index,
         };
         let Some(whole) = self.reassembly.take(index) else { return };
-        self.link.counters.reassembled += 1;
+        self.link.counters.count(Counter::Reassembled);
         let payload = whole.buffer.get(..whole.length).unwrap_or_default();
         // What the card said of the checksum, it said of one fragment.
         let received = Received { payload, verified: false, protocol: whole.begins_with, ..*received };
@@ -226,26 +227,26 @@ impl Net {
         let datagram = match udp::parse(received) {
             Ok(datagram) => datagram,
             Err(udp::Broken::Malformed) => {
-                self.link.counters.dropped_malformed += 1;
+                self.link.counters.count(Counter::DroppedMalformed);
                 return;
             }
             Err(udp::Broken::Checksum) => {
-                self.link.counters.dropped_checksum += 1;
+                self.link.counters.count(Counter::DroppedChecksum);
                 return;
             }
         };
         let port = datagram.destination_port;
         if self.is_dhcp_port(port) && received.source.is_ipv4() && datagram.source_port == crate::dhcp::SERVER_PORT {
-            self.link.counters.datagrams_in += 1;
+            self.link.counters.count(Counter::DatagramsIn);
             self.dhcp_arrived(now, datagram.payload);
         } else if self.ports.is_bound(port) && received.meant != Meant::Others {
-            self.link.counters.datagrams_in += 1;
+            self.link.counters.count(Counter::DatagramsIn);
             let peer = SocketAddr::new(received.source.into(), datagram.source_port);
             let bytes = place.part(udp::UDP_BYTES, datagram.payload.len());
             // Nobody else has put anything into the events of this frame.
             let _ = events.push(Event::Datagram { port, peer, bytes });
         } else {
-            self.link.counters.dropped_no_listener += 1;
+            self.link.counters.count(Counter::DroppedNoListener);
             self.complain(now, received, Complaint::PortUnreachable);
         }
     }

@@ -2,6 +2,7 @@
 
 use machine::Instant;
 
+use crate::counters::Counter;
 use crate::ethernet::{self, ETHERNET_BYTES};
 use crate::event::{Events, Place};
 use crate::icmpv6::Complaint;
@@ -28,22 +29,22 @@ impl Net {
         events: &mut Events,
     ) {
         if !self.link.ndp.is_spoken() {
-            self.link.counters.dropped_unknown_protocol += 1;
+            self.link.counters.count(Counter::DroppedUnknownProtocol);
             return;
         }
         let header = ipv6::Header::parse(packet);
         let Some((ip, packet)) = header.and_then(|ip| Some((ip, ip.cut(packet)?))) else {
-            self.link.counters.dropped_malformed += 1;
+            self.link.counters.count(Counter::DroppedMalformed);
             return;
         };
         let is_ours = self.link.ndp.meant(ip.source).0 == Meant::Us;
         if ip.source.is_multicast() || !ipv6::is_possible(ip.source) || is_ours {
-            self.link.counters.dropped_bad_source += 1;
+            self.link.counters.count(Counter::DroppedBadSource);
             return;
         }
         let (meant, local) = self.link.ndp.meant(ip.destination);
         if meant == Meant::Others {
-            self.link.counters.dropped_bad_destination += 1;
+            self.link.counters.count(Counter::DroppedBadDestination);
             return;
         }
         let received = Received {
@@ -76,10 +77,10 @@ impl Net {
             }
             Walked::Fragment(fragment) => self.ipv6_fragment_arrived(now, &fragment, received, events),
             Walked::Refused(problem) => {
-                self.link.counters.dropped_malformed += 1;
+                self.link.counters.count(Counter::DroppedMalformed);
                 self.icmpv6.complain(&mut self.link, now, received, Complaint::Problem(problem));
             }
-            Walked::Dropped | Walked::Truncated => self.link.counters.dropped_malformed += 1,
+            Walked::Dropped | Walked::Truncated => self.link.counters.count(Counter::DroppedMalformed),
         }
     }
 
@@ -87,7 +88,7 @@ impl Net {
     fn ipv6_transport_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
         // Nobody speaks as nobody, except to find out who he may be.
         if received.source == Ip::UNSPECIFIED && received.protocol != PROTOCOL_ICMPV6 {
-            self.link.counters.dropped_bad_source += 1;
+            self.link.counters.count(Counter::DroppedBadSource);
             return;
         }
         self.transport_arrived(now, received, place, events);
@@ -113,8 +114,8 @@ impl Net {
         };
         let received = Received { payload, begins_datagram: fragment.offset == 0, ..*received };
         if let Some(problem) = problem {
-            self.link.counters.fragments_in += 1;
-            self.link.counters.reassembly_failed += 1;
+            self.link.counters.count(Counter::FragmentsIn);
+            self.link.counters.count(Counter::ReassemblyFailed);
             self.icmpv6.complain(&mut self.link, now, &received, Complaint::Problem(problem));
             return;
         }
@@ -139,7 +140,7 @@ impl Net {
                 self.ipv6_transport_arrived(now, &whole, Place::Reassembled(at..at + payload.len()), events);
             }
             // Fragments of fragments have no use.
-            _ => self.link.counters.dropped_malformed += 1,
+            _ => self.link.counters.count(Counter::DroppedMalformed),
         }
     }
 }

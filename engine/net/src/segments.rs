@@ -7,6 +7,7 @@ use sometimes::buggify;
 
 use crate::checksum::Sum;
 use crate::cores::Hearsay;
+use crate::counters::Counter;
 use crate::event::{ConnectionId, Event, Events, Place};
 use crate::flow::{Ends, Entry, Flow};
 use crate::icmp::{Report, Trouble};
@@ -49,18 +50,18 @@ impl Net {
     pub(crate) fn tcp_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
         // TCP is between two hosts: nothing sent to a group is taken, or answered (RFC 9293 §3.10).
         if received.meant != Meant::Us || crate::ethernet::is_group(received.ethernet.destination) {
-            self.link.counters.dropped_bad_destination += 1;
+            self.link.counters.count(Counter::DroppedBadDestination);
             return;
         }
         let Some(Arrival { caller, segment, place }) = parse(received, &place) else {
-            self.link.counters.dropped_malformed += 1;
+            self.link.counters.count(Counter::DroppedMalformed);
             return;
         };
         if !received.verified && !is_intact(received.source, received.destination, received.payload) {
-            self.link.counters.dropped_checksum += 1;
+            self.link.counters.count(Counter::DroppedChecksum);
             return;
         }
-        self.link.counters.segments_in += 1;
+        self.link.counters.count(Counter::SegmentsIn);
         match self.flows.find(&caller.flow) {
             Some(Entry::Connection(index)) if self.is_meant_for(index, &segment) => {
                 self.hand_over(now, index, &caller, &segment, &place, events);
@@ -163,7 +164,7 @@ impl Net {
             tell(Event::PeerClosed { connection });
         }
         if let Some(reason) = actions.closed {
-            self.link.counters.resets_in += u64::from(reason == CloseReason::Reset);
+            self.link.counters.add(Counter::ResetsIn, u64::from(reason == CloseReason::Reset));
             if let Some(found) = self.connections.get_mut(connection.0) {
                 found.user_is_done = true;
             }
@@ -224,7 +225,7 @@ impl Net {
         let new = Connection { tcb, template, armed_for: Instant::NEVER, sent_to, user_is_done: false };
         let Ok(connection) = self.connections.insert(new) else {
             // The entry stays: the peer's next segment tries again.
-            self.link.counters.refused_full += 1;
+            self.link.counters.count(Counter::RefusedFull);
             return;
         };
         match id {
@@ -232,7 +233,7 @@ impl Net {
             None => self.flow_opened(&flow),
         }
         self.flows.set(flow, Entry::Connection(connection.index() as u32));
-        self.link.counters.accepted += 1;
+        self.link.counters.count(Counter::Accepted);
         let peer = SocketAddr::new(flow.peer.into(), flow.peer_port);
         // Nobody else has put anything into the events of this frame.
         let _ = events.push(Event::Accepted { connection: ConnectionId(connection), service, peer });
@@ -258,7 +259,7 @@ impl Net {
             self.refuse(now, caller, segment);
         } else if self.connections.len() >= self.connections.capacity() {
             // Not answered at all: the peer tries again in a second, and by then there may be room.
-            self.link.counters.refused_full += 1;
+            self.link.counters.count(Counter::RefusedFull);
         } else {
             self.caller_arrived(now, arrival, used);
         }
@@ -280,7 +281,7 @@ impl Net {
                 }
                 Room::None => {}
                 Room::Later => {
-                    self.link.counters.refused_full += 1;
+                    self.link.counters.count(Counter::RefusedFull);
                     return;
                 }
             }
@@ -299,7 +300,7 @@ impl Net {
                 self.flow_opened(&caller.flow);
             }
             None => {
-                self.link.counters.cookies_out += 1;
+                self.link.counters.count(Counter::CookiesOut);
                 let mut answer = self.cookies.answer(now, &key, &segment, beginning.timestamp_offset);
                 self.link.adapt_options(caller.flow.local, &mut answer.options);
                 self.answer(now, caller, &answer);
@@ -312,7 +313,7 @@ impl Net {
     fn stray_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, events: &mut Events) {
         match self.cookie_completed(now, arrival) {
             Some(handshake) => {
-                self.link.counters.cookies_in += 1;
+                self.link.counters.count(Counter::CookiesIn);
                 self.accept(now, None, &handshake, arrival, events);
             }
             // A service hears only SYNs, and tells of acknowledgments that nobody has asked for (RFC 9293 §3.10.7.2).
@@ -335,7 +336,7 @@ impl Net {
     }
 
     fn refuse(&mut self, now: Instant, caller: &Caller, segment: &SegmentRepr<'_>) {
-        self.link.counters.refused_closed += 1;
+        self.link.counters.count(Counter::RefusedClosed);
         if let Some(reset) = reset_for(segment).filter(|_| self.resets.allows(now)) {
             self.answer(now, caller, &reset);
         }
@@ -344,18 +345,18 @@ impl Net {
     /// Queues a segment that belongs to no connection.
     fn answer(&mut self, now: Instant, caller: &Caller, segment: &SegmentToSend) {
         let Some(template) = self.link.template_for(now, caller) else {
-            self.link.counters.dropped_no_route += 1;
+            self.link.counters.count(Counter::DroppedNoRoute);
             return;
         };
         let mut head = Head::NONE;
         let head = template.head(&mut head, segment, &[], machine::Offloads::default());
         let Some(room) = self.link.outbox.reserve(head.bytes().len()) else {
-            self.link.counters.dropped_out += 1;
+            self.link.counters.count(Counter::DroppedOut);
             return;
         };
         room.copy_from_slice(head.bytes());
-        self.link.counters.segments_out += 1;
-        self.link.counters.resets_out += u64::from(segment.flags.has(Flags::RST));
+        self.link.counters.count(Counter::SegmentsOut);
+        self.link.counters.add(Counter::ResetsOut, u64::from(segment.flags.has(Flags::RST)));
     }
 
     /// Segments of a connection come from another neighbour than ours go to: the neighbour cache decides who is right.
@@ -373,7 +374,7 @@ impl Net {
         let Some(entry) = self.flows.find(&report.flow) else {
             return self.pass_on_hearsay(Hearsay::Trouble(*report));
         };
-        self.link.counters.icmp_errors_in += 1;
+        self.link.counters.count(Counter::IcmpErrorsIn);
         let Entry::Connection(index) = entry else { return };
         let Some(id) = self.connections.id_at(index as usize) else { return };
         let Some(found) = self.connections.get_mut(id).filter(|found| found.template.flow() == report.flow) else {

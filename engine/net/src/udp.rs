@@ -7,6 +7,7 @@ use machine::Instant;
 use smoltcp::wire::UdpPacket;
 
 use crate::checksum::Sum;
+use crate::counters::Counter;
 use crate::ip::Ip;
 use crate::ipv4::PROTOCOL_UDP;
 use crate::link::{Link, Packet, Unsent};
@@ -94,6 +95,6 @@ pub(crate) fn send(
             [*high, *low] = sum;
         }
     })?;
-    link.counters.datagrams_out += 1;
+    link.counters.count(Counter::DatagramsOut);
     Ok(())
 }

@@ -6,7 +6,7 @@ use core::fmt::Write;
 
 use connections::{Handshakes, SERVICES, Security};
 use machine::{CoreId, Instant, Machine, Micros};
-use net::{Address, Service};
+use net::{Address, Counter, Service};
 use store::{Owners, State};
 use tasks::FrameId;
 
@@ -331,9 +331,9 @@ impl Engine {
             return;
         }
         let counters = self.common.connections.net().counters();
-        let (accepted, passed) = (counters.accepted, counters.passed_in);
-        let each = counters.passed_in_micros / passed.max(1);
-        let most = counters.passed_in_micros_max;
+        let (accepted, passed) = (counters.of(Counter::Accepted), counters.of(Counter::PassedIn));
+        let each = counters.of(Counter::PassedInMicros) / passed.max(1);
+        let most = counters.of(Counter::PassedInMicrosMax);
         let share = format_args!(
             "{accepted} connections, {passed} frames from other cores, on the way {each} us, {most} us at most"
         );

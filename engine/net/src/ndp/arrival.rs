@@ -7,6 +7,7 @@ use core::net::Ipv6Addr;
 use machine::{Ethernet, Instant, Micros};
 
 use crate::config::Ipv6Addressing;
+use crate::counters::Counter;
 use crate::ipv6;
 use crate::link::{Link, release_held};
 use crate::receive::Received;
@@ -39,7 +40,7 @@ impl Link {
         };
         let kind = received.payload.first().copied().unwrap_or_default();
         if kind == message::REDIRECT {
-            self.counters.redirects_ignored += 1;
+            self.counters.count(Counter::RedirectsIgnored);
             return None;
         }
         let message = Message::parse(received.payload).filter(|_| received.hop_limit == message::HOP_LIMIT);
@@ -58,7 +59,7 @@ impl Link {
             None => kind < message::ROUTER_ADVERTISEMENT,
         };
         if !is_sound {
-            self.counters.dropped_malformed += 1;
+            self.counters.count(Counter::DroppedMalformed);
         }
         self.ndp.look_ahead();
         claimed
@@ -82,7 +83,7 @@ impl Link {
         if let Phase::Tentative { .. } = own.phase {
             // Who asks as nobody is about to take it, too; unless it is our own question that a loop brings back.
             if is_nobody && message.nonce() != Some(own.nonce & NONCE_MASK) {
-                self.counters.duplicates += 1;
+                self.counters.count(Counter::Duplicates);
                 self.ndp.double_found(now, target);
             }
             return true;
@@ -113,11 +114,11 @@ impl Link {
         }
         match self.ndp.own.find(target).map(|own| own.phase) {
             Some(Phase::Tentative { .. }) => {
-                self.counters.duplicates += 1;
+                self.counters.count(Counter::Duplicates);
                 self.ndp.double_found(now, target);
             }
             // It was ours first, and both of us would have to give it up at once.
-            Some(Phase::Ours) => self.counters.duplicates += 1,
+            Some(Phase::Ours) => self.counters.count(Counter::Duplicates),
             None => {
                 let was_known = self.ndp.cache.known(target).is_some();
                 self.ipv6_neighbour_heard(now, target, claim);

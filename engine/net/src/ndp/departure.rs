@@ -4,6 +4,7 @@ use core::net::Ipv6Addr;
 
 use machine::{Ethernet, Instant, Micros};
 
+use crate::counters::Counter;
 use crate::icmpv6;
 use crate::ip::Ip;
 use crate::ipv6::{self, PROTOCOL_ICMPV6};
@@ -71,7 +72,7 @@ impl Link {
                 Step::Silent { address } => self.ndp.routers.silent(address),
             }
         }
-        self.counters.dropped_unresolved += core::mem::take(&mut self.ndp.cache.held.dropped);
+        self.counters.add(Counter::DroppedUnresolved, core::mem::take(&mut self.ndp.cache.held.dropped));
     }
 
     fn answer_listeners(&mut self, now: Instant) {
@@ -108,7 +109,7 @@ impl Link {
             write(message);
             icmpv6::seal(source, to, message);
         });
-        self.counters.listener_reports_out += u64::from(sent.is_ok());
+        self.counters.add(Counter::ListenerReportsOut, u64::from(sent.is_ok()));
     }
 
     /// Sends a message of Neighbor Discovery, to a neighbour or a group.
@@ -129,12 +130,12 @@ impl Link {
             message.emit(bytes);
             icmpv6::seal(source, to, bytes);
         });
-        let count = match message {
-            Outgoing::Advertise { .. } => &mut self.counters.neighbour_advertisements_out,
-            Outgoing::Ask { .. } | Outgoing::AskForDouble { .. } => &mut self.counters.neighbour_solicitations_out,
-            Outgoing::AskRouters { .. } => &mut self.counters.router_solicitations_out,
+        let counter = match message {
+            Outgoing::Advertise { .. } => Counter::NeighbourAdvertisementsOut,
+            Outgoing::Ask { .. } | Outgoing::AskForDouble { .. } => Counter::NeighbourSolicitationsOut,
+            Outgoing::AskRouters { .. } => Counter::RouterSolicitationsOut,
         };
-        *count += u64::from(sent.is_ok());
+        self.counters.add(counter, u64::from(sent.is_ok()));
     }
 
     /// Our address on this link, if it is surely ours.

@@ -9,6 +9,7 @@ use smoltcp::wire::*;
 use super::machine_in_memory::CARD;
 use super::messages::*;
 use super::world::{World, limits};
+use crate::Counter;
 use crate::{Addressing, Ipv6Addressing};
 
 /// A network that has been at rest for a while; the gateway has answered.
@@ -57,7 +58,7 @@ fn a_datagram_in_parts_alone_is_looked_after_on_time() {
     world.hears(&ethernet(PEER_CARD, CARD, EthernetProtocol::Ipv4, &packet));
     assert_eq!(kept(&mut world), Some(world.now + Micros::from_secs(30)));
     world.next_deadline();
-    assert_eq!(world.net.counters().reassembly_failed, 1);
+    assert_eq!(world.net.counters().of(Counter::ReassemblyFailed), 1);
     assert_eq!(kept(&mut world), None);
 }
 

@@ -8,6 +8,7 @@ use smoltcp::wire::{ArpOperation, TcpControl};
 
 use super::messages::*;
 use super::world::{Told, World};
+use crate::Counter;
 use crate::Unsent;
 use crate::tcp::CloseReason;
 
@@ -51,7 +52,7 @@ fn a_connection_is_opened_once_the_neighbour_is_found() {
     assert_eq!((acknowledgment.control, acknowledgment.acknowledgment), (TcpControl::None, Some(5_001)));
     assert_eq!(world.net.send(world.now, connection, b"EHLO"), 4);
     assert_eq!(world.says_tcp().payload, b"EHLO");
-    assert_eq!(world.net.counters().connects, 1);
+    assert_eq!(world.net.counters().of(Counter::Connects), 1);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use tasks::Budget;
 use super::machine_in_memory::CARD;
 use super::messages::*;
 use super::world::{SMTP, Told, World, limits, our_address};
+use crate::Counter;
 use crate::tcp::CloseReason;
 use crate::{Addressing, ConnectionId, Limits, Output, Service};
 
@@ -153,7 +154,7 @@ fn a_closed_port_is_refused_but_not_for_ever_so_fast() {
     assert_eq!(said.len(), 50);
     let (_, reset) = Tcp::read(&said[0]);
     assert_eq!((reset.control, reset.acknowledgment), (TcpControl::Rst, Some(peer.next + 1)));
-    assert_eq!(world.net.counters().refused_closed, 1_000);
+    assert_eq!(world.net.counters().of(Counter::RefusedClosed), 1_000);
 }
 
 #[test]
@@ -204,7 +205,7 @@ fn a_full_house_does_not_answer_and_counts() {
     }
     world.hears(&Peer::at_port(4002).syn().frame(PEER_CARD));
     world.says_nothing();
-    assert_eq!(world.net.counters().refused_full, 1);
+    assert_eq!(world.net.counters().of(Counter::RefusedFull), 1);
 }
 
 #[test]
@@ -215,7 +216,7 @@ fn without_room_for_handshakes_every_connection_begins_with_a_cookie() {
     for port in 4000..4010 {
         Peer::at_port(port).connects(&mut world);
     }
-    assert_eq!((world.net.counters().cookies_in, world.net.connection_count()), (10, 10));
+    assert_eq!((world.net.counters().of(Counter::CookiesIn), world.net.connection_count()), (10, 10));
 }
 
 #[test]
@@ -307,7 +308,7 @@ fn checksums_are_verified_unless_the_card_vouches_for_them() {
     let mut frame = peer.segment(TcpControl::Psh, b"data").frame(PEER_CARD);
     frame[50] ^= 0xff;
     assert_eq!(world.hears(&frame), []);
-    assert_eq!(world.net.counters().dropped_checksum, 1);
+    assert_eq!(world.net.counters().of(Counter::DroppedChecksum), 1);
     assert_eq!(world.hears_as(&frame, Checksum::Verified), [Told::Data(connection, b"data".to_vec())]);
 }
 
@@ -365,8 +366,8 @@ fn a_full_card_delays_and_loses_nothing() {
     assert!(rounds > 3);
     let greeted = peers[0].expects;
     assert!(peers.iter().all(|peer| peer.expects != 0) && greeted != 0);
-    assert_eq!(world.net.counters().retransmits, 0);
-    assert_eq!(world.net.counters().segments_out, 8 + 8 * 3);
+    assert_eq!(world.net.counters().of(Counter::Retransmits), 0);
+    assert_eq!(world.net.counters().of(Counter::SegmentsOut), 8 + 8 * 3);
 }
 
 #[test]
@@ -410,7 +411,7 @@ fn a_reset_ends_the_connection_and_is_told_once() {
     let connection = peer.connects(&mut world);
     assert_eq!(peer.says(&mut world, TcpControl::Rst, b""), [Told::Closed(connection, CloseReason::Reset)]);
     world.says_nothing();
-    assert_eq!((world.net.connection_count(), world.net.counters().resets_in), (0, 1));
+    assert_eq!((world.net.connection_count(), world.net.counters().of(Counter::ResetsIn)), (0, 1));
 }
 
 #[test]
@@ -422,7 +423,7 @@ fn a_silent_peer_is_given_up_and_the_user_is_told() {
     world.says();
     let told = world.waits(Micros::from_secs(3_600));
     assert_eq!(told, [Told::Closed(connection, CloseReason::TimedOut)]);
-    assert!(world.net.counters().retransmits > 3);
+    assert!(world.net.counters().of(Counter::Retransmits) > 3);
     assert_eq!(world.net.connection_count(), 0);
 }
 
@@ -441,7 +442,7 @@ fn icmp_errors_end_no_connection() {
             assert_eq!(world.hears(&to_us(GATEWAY, IpProtocol::Icmp, &error)), []);
         }
     }
-    assert_eq!(world.net.counters().icmp_errors_in, 48);
+    assert_eq!(world.net.counters().of(Counter::IcmpErrorsIn), 48);
     peer.hears(&Tcp::read(&sent).1);
     assert_eq!(peer.says(&mut world, TcpControl::Psh, b"HELO\r\n"), [Told::Data(connection, b"HELO\r\n".to_vec())]);
 }

@@ -11,6 +11,7 @@ use super::machine_in_memory::CARD;
 use super::messages::PEER_CARD;
 use super::messages_ipv6::*;
 use super::world::{Told, World};
+use crate::Counter;
 use crate::{Ipv6Address, Ipv6Addressing, Unsent};
 
 const SECOND: Micros = Micros::from_secs(1);
@@ -90,7 +91,7 @@ fn an_address_that_somebody_has_is_left_to_him_and_another_one_tried() {
     }
     world.says_nothing();
     assert_eq!(world.net.next_deadline(), None);
-    assert_eq!(world.net.counters().duplicates, 3);
+    assert_eq!(world.net.counters().of(Counter::Duplicates), 3);
 }
 
 #[test]
@@ -116,7 +117,7 @@ fn an_address_that_is_not_surely_ours_is_not_answered_for() {
     world.hears(&solicitation(PEER_CARD, PEER, solicited_node(address), address));
     world.hears(&frame(PEER_CARD, &ipv6(PEER, address, 58, 64, &echo(PEER, address, b"?"))));
     world.says_nothing();
-    assert_eq!(world.net.counters().dropped_bad_destination, 1);
+    assert_eq!(world.net.counters().of(Counter::DroppedBadDestination), 1);
 }
 
 #[test]
@@ -132,9 +133,9 @@ fn routers_are_asked_again_and_again_until_one_answers_ever_more_rarely() {
     assert!(waits.windows(2).all(|pair| pair[1] > pair[0] * 3 / 2), "{waits:?}");
     world.hears(&Advertisement::new().frame());
     world.waits(SECOND);
-    assert_eq!(world.net.counters().router_solicitations_out, 7);
+    assert_eq!(world.net.counters().of(Counter::RouterSolicitationsOut), 7);
     world.waits(Micros::from_secs(1_700));
-    assert_eq!(world.net.counters().router_solicitations_out, 7);
+    assert_eq!(world.net.counters().of(Counter::RouterSolicitationsOut), 7);
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn advertisements_that_no_router_of_this_link_sent_are_not_believed() {
     assert_eq!(world.net.ipv6_router(), None);
     world.waits(SECOND);
     assert_eq!(own(&world).len(), 1);
-    assert_eq!(world.net.counters().dropped_malformed, 4);
+    assert_eq!(world.net.counters().of(Counter::DroppedMalformed), 4);
 }
 
 #[test]
@@ -294,7 +295,7 @@ fn fixed_addresses_are_taken_if_nobody_has_them_and_routers_are_not_listened_to(
     world.waits(Micros::from_secs(3_600));
     let ours = own(&world);
     assert_eq!((ours.len(), ours.contains(&fixed(2).address)), (2, true));
-    assert_eq!(world.net.counters().router_solicitations_out, 0);
+    assert_eq!(world.net.counters().of(Counter::RouterSolicitationsOut), 0);
     world.hears(&Advertisement { from: OTHER_ROUTER, ..Advertisement::new() }.frame());
     world.hears(&Advertisement { lifetime: 0, ..Advertisement::new() }.frame());
     world.waits(SECOND);
@@ -327,5 +328,5 @@ fn where_it_is_not_wanted_ipv6_is_not_there() {
     let mut world = World::new();
     world.hears(&Advertisement::new().frame());
     world.says_nothing();
-    assert_eq!(world.net.counters().dropped_unknown_protocol, 1);
+    assert_eq!(world.net.counters().of(Counter::DroppedUnknownProtocol), 1);
 }

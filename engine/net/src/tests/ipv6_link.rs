@@ -11,6 +11,7 @@ use super::machine_in_memory::CARD;
 use super::messages::{EVERYBODY, GATEWAY_CARD, PEER_CARD, ethernet};
 use super::messages_ipv6::*;
 use super::world::{Told, World};
+use crate::Counter;
 
 const SOLICITED: NdiscNeighborFlags = NdiscNeighborFlags::SOLICITED;
 const OVERRIDE: NdiscNeighborFlags = NdiscNeighborFlags::OVERRIDE;
@@ -78,7 +79,7 @@ fn a_silent_neighbour_is_asked_three_times_and_given_up() {
         world.now = world.now + Micros::from_secs(1);
     }
     world.says_nothing();
-    assert_eq!(world.net.counters().dropped_unresolved, 1);
+    assert_eq!(world.net.counters().of(Counter::DroppedUnresolved), 1);
 }
 
 #[test]
@@ -88,9 +89,9 @@ fn a_neighbour_in_use_is_asked_whether_he_is_still_there_and_an_idle_one_is_not(
     world.says();
     world.hears(&advertisement(PEER_CARD, NEAR, global, SOLICITED | OVERRIDE));
     world.says();
-    let before = world.net.counters().neighbour_solicitations_out;
+    let before = world.net.counters().of(Counter::NeighbourSolicitationsOut);
     world.waits(Micros::from_secs(600));
-    assert_eq!(world.net.counters().neighbour_solicitations_out, before);
+    assert_eq!(world.net.counters().of(Counter::NeighbourSolicitationsOut), before);
 
     send(&mut world, NEAR, b"2");
     assert_eq!(read_ipv6(&world.says_one()).0, PEER_CARD, "he is believed to be there until he is not");
@@ -170,7 +171,10 @@ fn questions_that_are_not_of_this_link_are_not_answered() {
     world.hears(&frame(PEER_CARD, &ipv6(NOBODY, group, 58, 255, &question(NOBODY, group, card))));
     world.hears(&frame(PEER_CARD, &ipv6(NOBODY, own, 58, 255, &question(NOBODY, own, None))));
     world.says_nothing();
-    assert_eq!((world.net.counters().dropped_malformed, world.net.counters().dropped_checksum), (5, 1));
+    assert_eq!(
+        (world.net.counters().of(Counter::DroppedMalformed), world.net.counters().of(Counter::DroppedChecksum)),
+        (5, 1)
+    );
     world.hears(&frame(PEER_CARD, &ipv6(NEAR, group, 58, 255, &good)));
     assert_eq!(world.says().len(), 1);
 }
@@ -183,7 +187,7 @@ fn redirects_are_not_followed() {
     world.hears(&ndp(ROUTER_CARD, ROUTER, near, repr));
     send(&mut world, FAR, b"?");
     assert_eq!(read_ipv6(&world.says_one()).0, ROUTER_CARD);
-    assert_eq!(world.net.counters().redirects_ignored, 1);
+    assert_eq!(world.net.counters().of(Counter::RedirectsIgnored), 1);
 }
 
 #[test]
@@ -219,14 +223,21 @@ fn frames_for_others_and_from_nobody_are_not_looked_at() {
     world.hears(&frame(PEER_CARD, &ipv6(NOBODY, own, 17, 64, &udp((NOBODY, 1), (own, 53), b"?"))));
     world.says_nothing();
     let counters = world.net.counters();
-    assert_eq!((counters.dropped_not_ours, counters.dropped_bad_destination, counters.dropped_bad_source), (1, 3, 5));
+    assert_eq!(
+        (
+            counters.of(Counter::DroppedNotOurs),
+            counters.of(Counter::DroppedBadDestination),
+            counters.of(Counter::DroppedBadSource)
+        ),
+        (1, 3, 5)
+    );
 }
 
 #[test]
 fn pings_and_errors_are_limited_in_rate() {
     let (mut world, _, own) = world();
     let pings: usize = (0..1_000).map(|_| ping(&mut world, NEAR, own)).sum();
-    assert_eq!((pings, world.net.counters().icmp_limited), (100, 900));
+    assert_eq!((pings, world.net.counters().of(Counter::IcmpLimited)), (100, 900));
     for port in 1_000..1_500 {
         world.hears(&to(own, NEAR, 17, &udp((NEAR, 4000), (own, port), b"scan")));
     }
@@ -311,7 +322,7 @@ fn a_bound_port_gets_its_datagrams_whole_or_in_fragments() {
 
     let whole = fragment(NEAR, own, 17, &small, 0..small.len(), 7);
     assert_eq!(world.hears(&whole), expected, "a fragment that is all of it");
-    assert_eq!(world.net.counters().fragments_in, 4);
+    assert_eq!(world.net.counters().of(Counter::FragmentsIn), 4);
 
     let mut wrong = small.clone();
     wrong[10] ^= 1;
@@ -319,7 +330,7 @@ fn a_bound_port_gets_its_datagrams_whole_or_in_fragments() {
     let mut unsummed = small;
     unsummed[6..8].fill(0);
     assert_eq!(world.hears(&to(own, NEAR, 17, &unsummed)), [], "IPv6 has no other checksum");
-    assert_eq!(world.net.counters().dropped_checksum, 2);
+    assert_eq!(world.net.counters().of(Counter::DroppedChecksum), 2);
 }
 
 #[test]
@@ -334,7 +345,10 @@ fn fragments_that_overlap_end_their_datagram() {
         assert_eq!(world.hears(part), []);
     }
     world.says_nothing();
-    assert_eq!((world.net.counters().reassembled, world.net.counters().reassembly_failed), (0, 1));
+    assert_eq!(
+        (world.net.counters().of(Counter::Reassembled), world.net.counters().of(Counter::ReassemblyFailed)),
+        (0, 1)
+    );
 }
 
 #[test]
@@ -349,7 +363,7 @@ fn fragments_that_cannot_be_are_told_of() {
     let mut bytes = vec![17, 0, 0xff, 0xf8, 0, 0, 0, 2];
     bytes.extend([0; 16]);
     world.hears(&to(own, NEAR, 44, &bytes));
-    assert_eq!(world.net.counters().reassembly_failed, 2);
+    assert_eq!(world.net.counters().of(Counter::ReassemblyFailed), 2);
     world.says_nothing();
     // It does not hold all headers.
     let cut = [vec![60u8, 0, 0, 1, 0, 0, 0, 3, 17, 1], vec![0; 6]].concat();
@@ -358,7 +372,7 @@ fn fragments_that_cannot_be_are_told_of() {
     // The time of those that lack a part runs out.
     world.hears(&fragment(NEAR, own, 17, &datagram, 0..48, 4));
     world.waits(Micros::from_secs(60));
-    assert_eq!(world.net.counters().reassembly_failed, 4);
+    assert_eq!(world.net.counters().of(Counter::ReassemblyFailed), 4);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use smoltcp::wire::*;
 use super::messages::{PEER_CARD, Tcp, US};
 use super::messages_ipv6::*;
 use super::world::{SMTP, Told, World, our_address};
+use crate::Counter;
 use crate::tcp::CloseReason;
 use crate::{Addressing, ConnectionId};
 
@@ -180,7 +181,7 @@ fn a_handshake_that_a_cookie_stands_for_fits_the_link_too() {
     assert_eq!(mss, 1440);
     world.net.send(world.now, connection, &[7; 4_000]);
     assert!(segments(&mut world)[0].payload.len() <= 1440);
-    assert_eq!(world.net.counters().cookies_in, 1);
+    assert_eq!(world.net.counters().of(Counter::CookiesIn), 1);
 }
 
 #[test]

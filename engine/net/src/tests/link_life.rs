@@ -9,6 +9,7 @@ use smoltcp::wire::*;
 use super::machine_in_memory::CARD;
 use super::messages::*;
 use super::world::{Told, World};
+use crate::Counter;
 use crate::Unsent;
 
 const NOBODY: Ethernet = Ethernet([0; 6]);
@@ -66,7 +67,7 @@ fn our_address_is_defended_but_not_in_a_war() {
     }
     let announcement = read_arp(&world.says_one());
     assert_eq!(announcement, (EVERYBODY, ArpOperation::Request, (US, CARD), (US, NOBODY)));
-    assert_eq!(world.net.counters().arp_conflicts, 5);
+    assert_eq!(world.net.counters().of(Counter::ArpConflicts), 5);
 }
 
 #[test]
@@ -95,7 +96,7 @@ fn a_ping_in_fragments_is_answered_in_one_piece_or_not_at_all() {
         world.hears(&part);
     }
     world.says_nothing();
-    assert_eq!(world.net.counters().reassembled, 2);
+    assert_eq!(world.net.counters().of(Counter::Reassembled), 2);
 }
 
 #[test]
@@ -111,7 +112,7 @@ fn broadcast_pings_and_impossible_sources_are_not_answered() {
         world.hears(&to_us(from.into(), IpProtocol::Icmp, &ping));
     }
     world.says_nothing();
-    assert_eq!(world.net.counters().dropped_bad_source, 6);
+    assert_eq!(world.net.counters().of(Counter::DroppedBadSource), 6);
 }
 
 #[test]
@@ -124,7 +125,11 @@ fn frames_for_others_are_not_looked_at() {
     world.says_nothing();
     let counters = world.net.counters();
     assert_eq!(
-        (counters.dropped_not_ours, counters.dropped_bad_destination, counters.dropped_unknown_protocol),
+        (
+            counters.of(Counter::DroppedNotOurs),
+            counters.of(Counter::DroppedBadDestination),
+            counters.of(Counter::DroppedUnknownProtocol)
+        ),
         (1, 1, 1)
     );
 }
@@ -136,7 +141,7 @@ fn pings_are_limited_in_rate() {
         world.hears(&to_us(PEER, IpProtocol::Icmp, &echo(7, b"flood")));
     }
     assert_eq!(world.says().len(), 100);
-    assert_eq!(world.net.counters().icmp_limited, 900);
+    assert_eq!(world.net.counters().of(Counter::IcmpLimited), 900);
 }
 
 #[test]
@@ -224,6 +229,6 @@ fn what_is_far_goes_through_the_gateway_and_the_silent_are_given_up() {
     let silent = SocketAddr::V4(SocketAddrV4::new(PEER, 53));
     world.net.send_datagram(world.now, 5353, silent, b"two").unwrap();
     world.waits(Micros::from_secs(10));
-    assert_eq!(world.net.counters().dropped_unresolved, 1);
+    assert_eq!(world.net.counters().of(Counter::DroppedUnresolved), 1);
     assert_eq!(world.net.send_datagram(world.now, 5353, far, &[0; 1473]), Err(Unsent::TooLong));
 }

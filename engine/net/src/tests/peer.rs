@@ -17,6 +17,7 @@ use tasks::Budget;
 use super::messages::{PEER, PEER_CARD, US};
 use super::messages_ipv6;
 use super::world::{World, limits, our_address};
+use crate::Counter;
 use crate::tcp::CloseReason;
 use crate::{Addressing, ConnectionId, Event, Events, Ipv6Address, Ipv6Addressing, Route};
 
@@ -322,7 +323,7 @@ const ALL_OFFLOADS: Offloads = Offloads { checksum: true, segmentation_ipv4: tru
 fn megabytes_both_ways_over_a_good_wire_without_one_retransmission() {
     for offloads in [Offloads::default(), ALL_OFFLOADS] {
         let talk = talk(4_000_000, FAIR, offloads);
-        assert_eq!(talk.world.net.counters().retransmits, 0);
+        assert_eq!(talk.world.net.counters().of(Counter::Retransmits), 0);
         assert_eq!(talk.world.net.connection_count(), 0);
     }
 }
@@ -331,7 +332,7 @@ fn megabytes_both_ways_over_a_good_wire_without_one_retransmission() {
 fn megabytes_both_ways_over_ipv6() {
     for offloads in [Offloads::default(), ALL_OFFLOADS] {
         let talk = talk_over(Family::Six, 2_000_000, FAIR, offloads);
-        assert_eq!(talk.world.net.counters().retransmits, 0);
+        assert_eq!(talk.world.net.counters().of(Counter::Retransmits), 0);
     }
 }
 
@@ -343,7 +344,7 @@ fn megabytes_both_ways_over_ipv6_in_a_storm() {
 #[test]
 fn megabytes_both_ways_over_a_wire_that_loses() {
     let talk = talk(2_000_000, Weather { lost: 20, repeated: 0, overtaken: 0 }, Offloads::default());
-    assert!(talk.world.net.counters().retransmits > 0);
+    assert!(talk.world.net.counters().of(Counter::Retransmits) > 0);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use super::super::messages_ipv6 as six;
 use super::super::world::{SECRET, limits, our_address};
 use super::finding::HOUSES;
 use super::house::{House, Peer, Told};
+use crate::Counter;
 use crate::{Addressing, Ipv6Addressing};
 
 /// A machine that asks for its IPv4 address and forms those of IPv6, from its start until all is known; what it said.
@@ -233,6 +234,6 @@ fn to_a_fight_for_our_address_one_core_answers() {
         let said = house.hears(usize::from(queues) - 1, &thief);
         let [defence] = &said[..] else { panic!("{said:?}") };
         assert_eq!(read_arp(defence).2, (US, CARD));
-        assert_eq!(house.sum(|counters| counters.arp_conflicts), 1);
+        assert_eq!(house.sum(|counters| counters.of(Counter::ArpConflicts)), 1);
     }
 }

@@ -8,6 +8,7 @@ use smoltcp::wire::TcpControl;
 use super::super::messages::{PEER_CARD, Tcp};
 use super::super::world::{limits, our_address};
 use super::house::{Dice, House, Peer, Told};
+use crate::Counter;
 use crate::{Addressing, Ipv6Addressing, Limits};
 
 /// Machines of several cores: with a queue for each, with one for all, and with some.
@@ -50,7 +51,7 @@ fn converse(house: &mut House, peer: &mut Peer, syns: usize, taken: usize, mut q
     // The last acknowledgment was lost.
     assert_eq!(house.hears(queue(), &fin), last);
     assert_eq!(house.takes_told(), []);
-    assert_eq!(house.sum(|counters| counters.resets_out), 0);
+    assert_eq!(house.sum(|counters| counters.of(Counter::ResetsOut)), 0);
 }
 
 #[test]
@@ -64,9 +65,13 @@ fn a_connection_is_found_by_whichever_queue_its_frames_come_in_every_state() {
             house.waits(Micros::from_secs(130));
             house.remembers_nothing();
         }
-        assert_eq!(house.sum(|counters| counters.strays) > 0, queues > 1, "{cores} cores, {queues} queues");
-        assert_eq!(house.sum(|counters| counters.steered) > 0, queues < cores);
-        assert_eq!(house.sum(|counters| counters.dropped_between_cores), 0);
+        assert_eq!(
+            house.sum(|counters| counters.of(Counter::Strays)) > 0,
+            queues > 1,
+            "{cores} cores, {queues} queues"
+        );
+        assert_eq!(house.sum(|counters| counters.of(Counter::Steered)) > 0, queues < cores);
+        assert_eq!(house.sum(|counters| counters.of(Counter::DroppedBetweenCores)), 0);
     }
 }
 
@@ -79,7 +84,7 @@ fn a_syn_that_is_repeated_by_another_queue_makes_one_connection_whichever_answer
             let mut peer = Peer::at_port(4_000 + round);
             let (syns, taken) = (2 + dice.below(2), dice.below(3));
             converse(&mut house, &mut peer, syns, taken, || dice.below(queues.into()));
-            assert_eq!(house.sum(|counters| counters.accepted), u64::from(round) + 1);
+            assert_eq!(house.sum(|counters| counters.of(Counter::Accepted)), u64::from(round) + 1);
             house.waits(Micros::from_secs(130));
             house.remembers_nothing();
         }
@@ -161,7 +166,7 @@ fn a_reset_ends_the_connection_by_whichever_queue_it_comes() {
 fn what_belongs_to_nobody_is_reset_once_and_a_reset_never() {
     for (cores, queues) in HOUSES {
         let mut house = House::new(cores, queues);
-        let before = house.sum(|counters| counters.frames_in);
+        let before = house.sum(|counters| counters.of(Counter::FramesIn));
         for queue in 0..usize::from(queues) {
             for port in 0..8 {
                 let peer = Peer { expects: 555, ..Peer::at_port(4_000 + port) };
@@ -178,9 +183,9 @@ fn what_belongs_to_nobody_is_reset_once_and_a_reset_never() {
             }
         }
         let asked = u64::from(queues) * 8 * 4;
-        assert_eq!(house.sum(|counters| counters.strays), asked);
-        assert_eq!(house.sum(|counters| counters.segments_in), asked, "who goes round is counted once");
-        assert_eq!(house.sum(|counters| counters.frames_in) - before, asked);
+        assert_eq!(house.sum(|counters| counters.of(Counter::Strays)), asked);
+        assert_eq!(house.sum(|counters| counters.of(Counter::SegmentsIn)), asked, "who goes round is counted once");
+        assert_eq!(house.sum(|counters| counters.of(Counter::FramesIn)) - before, asked);
     }
 }
 
@@ -227,7 +232,7 @@ fn a_cookie_comes_back_by_any_queue_and_makes_one_connection() {
             let told = house.takes_told();
             assert!(matches!(told[..], [(_, Told::Accepted(_))]), "{cores} cores: {told:?}");
         }
-        assert_eq!(house.sum(|counters| counters.resets_out), 0);
+        assert_eq!(house.sum(|counters| counters.of(Counter::ResetsOut)), 0);
     }
 }
 

@@ -9,6 +9,7 @@ use smoltcp::wire::TcpControl;
 use super::super::messages::PEER_CARD;
 use super::super::world::{limits, our_address};
 use super::house::{Dice, House, Peer, Told};
+use crate::Counter;
 use crate::{Addressing, ConnectionId, Ipv6Addressing, Limits};
 
 fn large(cores: u8, queues: u8) -> House {
@@ -57,7 +58,7 @@ fn connections_are_spread_evenly_over_the_cores_that_a_queue_is_for() {
             .map(|core| house.connections()[core] - others[core])
             .sum();
         assert!(moved <= ended / 8, "{moved} of {ended} went elsewhere: their buckets were there");
-        assert_eq!(house.sum(|counters| counters.strays), 0);
+        assert_eq!(house.sum(|counters| counters.of(Counter::Strays)), 0);
     }
 }
 
@@ -78,7 +79,7 @@ fn how_long_frames_lay_between_cores_is_counted_where_they_arrive() {
     let mut house = large(2, 1);
     let passed = |house: &House, core: usize| {
         let counters = house.nets[core].counters();
-        (counters.passed_in, counters.passed_in_micros, counters.passed_in_micros_max)
+        (counters.of(Counter::PassedIn), counters.of(Counter::PassedInMicros), counters.of(Counter::PassedInMicrosMax))
     };
     let before = passed(&house, 1);
     for lay in [70, 300, 20] {
@@ -149,7 +150,7 @@ fn a_bucket_stays_where_it_has_connections_or_may_be_about_to_have_one() {
             open.push((core, connection, peer));
         }
     }
-    assert_eq!(house.sum(|counters| counters.strays), 0, "all were steered to where they belong");
+    assert_eq!(house.sum(|counters| counters.of(Counter::Strays)), 0, "all were steered to where they belong");
     house.settles();
 }
 
@@ -170,7 +171,7 @@ fn a_flood_of_strays_is_bounded_and_takes_nothing_from_what_belongs_to_somebody(
         (0..300).for_each(|_| (1..usize::from(cores) - 1).for_each(|core| house.turn(core)));
         (0..100).for_each(|_| house.turn(1));
         assert!(house.lent[1] <= 128, "{} buffers are away", house.lent[1]);
-        assert!(house.sum(|counters| counters.dropped_between_cores) > 1_000);
+        assert!(house.sum(|counters| counters.of(Counter::DroppedBetweenCores)) > 1_000);
         let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
         house.comes(0, &question);
         house.settles();
@@ -188,7 +189,7 @@ fn a_flood_that_is_steered_keeps_so_many_buffers_and_no_more() {
         }
         (0..700).for_each(|_| house.turn(0));
         assert!(house.lent[0] <= 256, "{} buffers are away", house.lent[0]);
-        assert!(house.nets[0].counters().dropped_between_cores > 3_000);
+        assert!(house.nets[0].counters().of(Counter::DroppedBetweenCores) > 3_000);
         house.settles();
         house.waits(Micros::from_secs(130));
         house.remembers_nothing();
@@ -216,7 +217,7 @@ fn slow_cores_leave_buffers_for_the_others() {
         }
     }
     (0..300).for_each(|_| house.turn(0));
-    assert!(house.nets[0].counters().dropped_between_cores > 1_000);
+    assert!(house.nets[0].counters().of(Counter::DroppedBetweenCores) > 1_000);
     let (peer, connection) = peers[7].as_mut().unwrap();
     let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
     house.comes(0, &question);
@@ -242,9 +243,9 @@ fn strays_leave_room_for_what_is_steered() {
     let mut strays = Vec::new();
     for port in 10_000..10_400 {
         let stray = Peer { expects: 555, ..Peer::at_port(port) }.segment(TcpControl::None, b"?").frame(PEER_CARD);
-        let before = house.nets[0].counters().strays;
+        let before = house.nets[0].counters().of(Counter::Strays);
         house.hears(0, &stray);
-        if house.nets[0].counters().strays > before {
+        if house.nets[0].counters().of(Counter::Strays) > before {
             strays.push(stray);
         }
     }
@@ -255,7 +256,7 @@ fn strays_leave_room_for_what_is_steered() {
         house.comes(0, &question);
     }
     (0..200).for_each(|_| house.turn(0));
-    assert!(house.nets[0].counters().dropped_between_cores > 0);
+    assert!(house.nets[0].counters().of(Counter::DroppedBetweenCores) > 0);
     house.settles();
     let answered = house.takes_told();
     for (_, connection) in peers {

@@ -12,6 +12,7 @@ use super::super::machine_in_memory::TestMachine;
 use super::super::messages::{PEER, PEER_CARD, US};
 use super::super::world::{SECRET, limits, our_address};
 use super::house::{Dice, House, Told};
+use crate::Counter;
 use crate::tcp::PoolSizes;
 use crate::{
     Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Address, Ipv6Addressing, Limits, Net, Route,
@@ -192,7 +193,7 @@ fn streams_arrive_by_whichever_queue_each_of_their_segments_comes() {
         for end in talk.ours.values().chain(talk.theirs.values()) {
             assert!(end.heard == whole, "{} bytes", end.heard.len());
         }
-        assert_eq!(talk.house.sum(|counters| counters.resets_out), 0);
+        assert_eq!(talk.house.sum(|counters| counters.of(Counter::ResetsOut)), 0);
         assert_eq!(talk.house.lent, vec![0; cores.into()]);
     }
 }

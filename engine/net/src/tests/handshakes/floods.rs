@@ -10,6 +10,7 @@ use smoltcp::wire::*;
 use super::super::messages::*;
 use super::super::world::{Told, World, limits, our_address};
 use super::Peer;
+use crate::Counter;
 use crate::tcp::SYN_ACK_WAIT;
 use crate::{Addressing, Limits};
 
@@ -69,7 +70,7 @@ fn a_crowd_is_let_in_by_turns_and_pushes_nobody_out() {
     world.now = world.now + Micros(SYN_ACK_WAIT.0 - 1);
     flood(&mut world, 2..1_000);
     assert_eq!(world.net.half_open.len(), ROOM);
-    assert_eq!(world.net.counters().cookies_out, 0);
+    assert_eq!(world.net.counters().of(Counter::CookiesOut), 0);
     is_let_in(&mut first, &answer, &mut world);
     assert!(knocks(&Peer::at_port(30_000), &mut world).is_some(), "there is room again");
     nothing_is_left(&mut world);
@@ -86,7 +87,7 @@ fn while_syns_flood_in_who_knocks_again_gets_in_and_nothing_leaks() {
     let answer = knocks(&real, &mut world).unwrap();
     flood(&mut world, 20_000..29_000);
     is_let_in(&mut real, &answer, &mut world);
-    assert_eq!((world.net.counters().cookies_out, world.net.half_open.len()), (0, ROOM - 1));
+    assert_eq!((world.net.counters().of(Counter::CookiesOut), world.net.half_open.len()), (0, ROOM - 1));
     nothing_is_left(&mut world);
 }
 
@@ -130,7 +131,7 @@ fn where_a_flood_knocks_again_too_who_is_real_gets_in_by_a_cookie() {
     assert_eq!(world.net.half_open.len(), ROOM);
     let answer = knocks(&real, &mut world).unwrap();
     is_let_in(&mut real, &answer, &mut world);
-    assert_eq!(world.net.counters().cookies_in, 1);
+    assert_eq!(world.net.counters().of(Counter::CookiesIn), 1);
     nothing_is_left(&mut world);
 }
 
@@ -149,7 +150,7 @@ fn a_flood_that_repeats_itself_without_pause_keeps_nobody_out() {
     }
     let answer = knocks(&real, &mut world).unwrap();
     is_let_in(&mut real, &answer, &mut world);
-    assert_eq!(world.net.counters().cookies_out, 0);
+    assert_eq!(world.net.counters().of(Counter::CookiesOut), 0);
     nothing_is_left(&mut world);
 }
 
@@ -158,13 +159,13 @@ fn a_flood_of_other_numbers_from_the_same_ports_is_not_known() {
     let mut world = World::new();
     flood(&mut world, 1..1_001);
     world.waits(SYN_ACK_WAIT);
-    let refused = world.net.counters().refused_full;
+    let refused = world.net.counters().of(Counter::RefusedFull);
     for port in 1..1_001 {
         world.hears(&Peer { next: 2_000, ..Peer::at_port(port) }.syn().frame(PEER_CARD));
     }
     // Of those who have an entry the other number is no news either.
-    assert_eq!(world.net.counters().refused_full, refused + 1_000 - ROOM as u64);
-    assert_eq!(world.net.counters().cookies_out, 0);
+    assert_eq!(world.net.counters().of(Counter::RefusedFull), refused + 1_000 - ROOM as u64);
+    assert_eq!(world.net.counters().of(Counter::CookiesOut), 0);
     nothing_is_left(&mut world);
 }
 
@@ -214,5 +215,5 @@ fn among_half_a_million_syns_a_second_whoever_is_real_is_answered_at_his_second(
     storm(&mut world, A_SECOND);
     let answers: Vec<Option<Tcp>> = real.iter().map(|peer| knocks(peer, &mut world)).collect();
     assert!(answers.iter().flatten().count() >= 95);
-    assert_eq!(world.net.counters().cookies_out, 0, "all have an entry");
+    assert_eq!(world.net.counters().of(Counter::CookiesOut), 0, "all have an entry");
 }
