@@ -2,7 +2,8 @@
 
 use core::net::Ipv6Addr;
 
-use crate::cores::Cores;
+use machine::CoreId;
+
 use crate::interface::Address;
 use crate::tcp::PoolSizes;
 
@@ -65,6 +66,36 @@ pub struct Limits {
     /// What connections are lent while they have something to send or to keep.
     pub pools: PoolSizes,
 }
+
+/// The most cores of one machine.
+pub const CORES_MAX: usize = 16;
+
+/// Which core a network runs on, of how many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cores {
+    /// This core.
+    pub own: CoreId,
+    /// How many there are, at most [`CORES_MAX`].
+    pub count: u8,
+}
+
+impl Cores {
+    /// The only core.
+    pub const ALONE: Cores = Cores { own: CoreId(0), count: 1 };
+
+    /// Whether this core speaks for the machine.
+    pub(crate) fn is_first(self) -> bool {
+        self.own == FIRST
+    }
+
+    /// The core that a stray goes to from here.
+    pub(crate) fn next(self) -> CoreId {
+        if self.own.0 + 1 < self.count { CoreId(self.own.0 + 1) } else { FIRST }
+    }
+}
+
+/// The core that speaks for the machine.
+pub(crate) const FIRST: CoreId = CoreId(0);
 
 /// All that [`crate::Net::new`] needs to know from its user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,7 +11,7 @@ use core::net::SocketAddr;
 
 use machine::{Ethernet, Instant, Machine, Offloads, Piece};
 
-use crate::cores::Cores;
+use crate::config::Cores;
 use crate::counters::Counter;
 use crate::ethernet::BROADCAST;
 use crate::event::ConnectionId;

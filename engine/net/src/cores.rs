@@ -30,6 +30,7 @@ use alloc::vec::Vec;
 use machine::{Checksum, CoreId, Frame, Instant};
 use sometimes::{buggify, sometimes};
 
+use crate::config::{CORES_MAX, Cores, FIRST};
 use crate::counters::Counter;
 use crate::event::Events;
 use crate::flow::{Flow, FlowTable};
@@ -41,35 +42,6 @@ use message::{Home, Kind, Message, Onward, Passed, What};
 use post::Post;
 use sorting::Sort;
 use steering::{Holdings, Steering};
-
-/// The most cores of one machine.
-pub const CORES_MAX: usize = 16;
-
-/// Which core a network runs on, of how many.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cores {
-    /// This core.
-    pub own: CoreId,
-    /// How many there are, at most [`CORES_MAX`].
-    pub count: u8,
-}
-
-impl Cores {
-    /// The only core.
-    pub const ALONE: Cores = Cores { own: CoreId(0), count: 1 };
-
-    /// Whether this core speaks for the machine.
-    pub(crate) fn is_first(self) -> bool {
-        self.own == FIRST
-    }
-
-    /// The core that a stray goes to from here.
-    fn next(self) -> CoreId {
-        if self.own.0 + 1 < self.count { CoreId(self.own.0 + 1) } else { FIRST }
-    }
-}
-
-const FIRST: CoreId = CoreId(0);
 
 /// What a network knows of those on the other cores.
 pub(crate) struct Fellows {

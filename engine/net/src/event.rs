@@ -30,6 +30,16 @@ pub enum Place {
     Reassembled(Range<usize>),
 }
 
+impl Place {
+    /// The `length` bytes from `start` on.
+    pub(crate) fn part(&self, start: usize, length: usize) -> Place {
+        match self {
+            Place::Frame(range) => Place::Frame(range.start + start..range.start + start + length),
+            Place::Reassembled(range) => Place::Reassembled(range.start + start..range.start + start + length),
+        }
+    }
+}
+
 /// Something happened. Events of one connection come in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {

@@ -17,6 +17,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::hash::{Hash, Hasher};
 
+use machine::Ethernet;
 use siphasher::sip::SipHasher13;
 
 use crate::ip::{Ip, Local};
@@ -28,6 +29,20 @@ pub(crate) struct Flow {
     pub(crate) local: Local,
     pub(crate) peer_port: u16,
     pub(crate) local_port: u16,
+}
+
+/// Who knocks: a flow, and the neighbour that it came through, to whom the SYN-ACK goes while nobody knows better.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) flow: Flow,
+    pub(crate) came_from: Ethernet,
+}
+
+impl PartialEq for Caller {
+    /// The neighbour is no part of the name: the same caller may come another way next time.
+    fn eq(&self, other: &Caller) -> bool {
+        self.flow == other.flow
+    }
 }
 
 /// Both ends of a connection, named by their addresses: what sequence numbers and cookies depend on.

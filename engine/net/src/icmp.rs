@@ -17,7 +17,7 @@ use crate::ip::Local;
 use crate::ipv4::{self, PROTOCOL_ICMP, PROTOCOL_TCP};
 use crate::link::{Link, Packet};
 use crate::rate::RateLimit;
-use crate::receive::Received;
+use crate::received::Received;
 use crate::template::TCP_BYTES;
 
 /// Bytes in the header of an error.

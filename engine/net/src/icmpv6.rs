@@ -6,24 +6,25 @@
 //!   none (RFC 8201 §4).
 //! - Who pings a group is answered only from the link: nobody outside can make many answer one victim.
 
+use core::net::Ipv6Addr;
+
 use machine::Instant;
 use smoltcp::wire::Icmpv6Message;
 
 use crate::checksum::Sum;
-use crate::cores::Hearsay;
 use crate::counters::Counter;
 use crate::ethernet;
-use crate::event::Events;
 use crate::flow::Flow;
 use crate::icmp::{self, Report, Trouble};
 use crate::interface::Meant;
 use crate::ip::Ip;
+use crate::ipv4::PROTOCOL_TCP;
 use crate::ipv6::extensions::{self, Problem};
 use crate::ipv6::{self, IPV6_BYTES, MTU_MIN, PROTOCOL_ICMPV6};
 use crate::link::{HEADERS_IPV6, Link, Packet};
-use crate::net::Net;
+use crate::ndp::Claim;
 use crate::rate::RateLimit;
-use crate::receive::Received;
+use crate::received::Received;
 
 /// Bytes in the header of an error.
 const ERROR_BYTES: usize = 8;
@@ -52,67 +53,65 @@ impl From<icmp::Complaint> for Complaint {
     }
 }
 
+/// What an ICMPv6 message meant beyond the link.
+pub(crate) enum Icmpv6News {
+    Nothing,
+    /// A neighbour has advertised itself.
+    Neighbour {
+        address: Ipv6Addr,
+        claim: Claim,
+    },
+    /// An error about a segment of ours.
+    Trouble(Report),
+}
+
 pub(crate) struct Icmpv6 {
     errors: RateLimit,
     echoes: RateLimit,
 }
 
-impl Net {
-    /// An ICMPv6 message came for us, or for a group of ours.
-    pub(crate) fn icmpv6_arrived(&mut self, now: Instant, received: &Received<'_>, events: &mut Events) {
-        let length = received.payload.len() as u16;
-        let sum = Sum::pseudo_header(received.source, received.destination, PROTOCOL_ICMPV6, length);
-        if !sum.and(received.payload).is_valid() {
-            self.link.counters.count(Counter::DroppedChecksum);
-            return;
-        }
-        let Some(&[kind, code, _, _, a, b, c, d]) = received.payload.first_chunk::<ERROR_BYTES>() else {
-            self.link.counters.count(Counter::DroppedMalformed);
-            return;
-        };
-        match Icmpv6Message::from(kind) {
-            Icmpv6Message::EchoRequest if code == 0 => self.icmpv6.answer_echo(&mut self.link, now, received),
-            Icmpv6Message::PktTooBig => {
-                let mtu = u16::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(u16::MAX).max(MTU_MIN);
-                self.quoted_arrived(now, received, Trouble::TooBig { mss: mtu - HEADERS_IPV6 }, events);
-            }
-            Icmpv6Message::DstUnreachable if code == 4 => self.quoted_arrived(now, received, Trouble::Refused, events),
-            Icmpv6Message::DstUnreachable | Icmpv6Message::TimeExceeded | Icmpv6Message::ParamProblem => {
-                self.quoted_arrived(now, received, Trouble::Unreachable, events);
-            }
-            Icmpv6Message::MldQuery => self.link.listeners_asked(now, received),
-            message if message.is_ndisc() => {
-                if let Some((address, claim)) = self.link.ndp_arrived(now, received) {
-                    self.pass_on_hearsay(Hearsay::Ipv6Neighbour { address, claim });
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// An error came: what it quotes is a TCP segment that we sent, or nothing that concerns us.
-    fn quoted_arrived(&mut self, now: Instant, received: &Received<'_>, trouble: Trouble, events: &mut Events) {
-        let Some(quoted) = received.payload.get(ERROR_BYTES..) else { return };
-        let Some(ip) = ipv6::Header::parse(quoted) else {
-            self.link.counters.count(Counter::DroppedMalformed);
-            return;
-        };
-        let (Meant::Us, local) = self.link.ndp.meant(ip.source) else { return };
-        let Some(&[a, b, c, d, e, f, g, h]) = quoted.get(IPV6_BYTES..).and_then(|rest| rest.first_chunk()) else {
-            return;
-        };
-        // Ours have nothing between the two headers.
-        if ip.next_header == crate::ipv4::PROTOCOL_TCP {
-            let (local_port, peer_port) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-            let flow = Flow { peer: ip.destination.into(), local, peer_port, local_port };
-            self.trouble_reported(now, &Report { flow, sequence: u32::from_be_bytes([e, f, g, h]), trouble }, events);
-        }
-    }
-}
-
 impl Icmpv6 {
     pub(crate) fn new() -> Icmpv6 {
         Icmpv6 { errors: RateLimit::new(100, 20), echoes: RateLimit::new(1_000, 100) }
+    }
+
+    /// An ICMPv6 message came for us, or for a group of ours.
+    pub(crate) fn arrived(&mut self, link: &mut Link, now: Instant, received: &Received<'_>) -> Icmpv6News {
+        let length = received.payload.len() as u16;
+        let sum = Sum::pseudo_header(received.source, received.destination, PROTOCOL_ICMPV6, length);
+        if !sum.and(received.payload).is_valid() {
+            link.counters.count(Counter::DroppedChecksum);
+            return Icmpv6News::Nothing;
+        }
+        let Some(&[kind, code, _, _, a, b, c, d]) = received.payload.first_chunk::<ERROR_BYTES>() else {
+            link.counters.count(Counter::DroppedMalformed);
+            return Icmpv6News::Nothing;
+        };
+        let trouble = match Icmpv6Message::from(kind) {
+            Icmpv6Message::PktTooBig => {
+                let mtu = u16::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(u16::MAX).max(MTU_MIN);
+                Trouble::TooBig { mss: mtu - HEADERS_IPV6 }
+            }
+            Icmpv6Message::DstUnreachable if code == 4 => Trouble::Refused,
+            Icmpv6Message::DstUnreachable | Icmpv6Message::TimeExceeded | Icmpv6Message::ParamProblem => {
+                Trouble::Unreachable
+            }
+            Icmpv6Message::EchoRequest if code == 0 => {
+                self.answer_echo(link, now, received);
+                return Icmpv6News::Nothing;
+            }
+            Icmpv6Message::MldQuery => {
+                link.listeners_asked(now, received);
+                return Icmpv6News::Nothing;
+            }
+            message if message.is_ndisc() => {
+                let claimed = link.ndp_arrived(now, received);
+                return claimed
+                    .map_or(Icmpv6News::Nothing, |(address, claim)| Icmpv6News::Neighbour { address, claim });
+            }
+            _ => return Icmpv6News::Nothing,
+        };
+        report(link, received, trouble).map_or(Icmpv6News::Nothing, Icmpv6News::Trouble)
     }
 
     /// Tells the sender of a packet what is wrong with it, if it may be told.
@@ -162,6 +161,24 @@ impl Icmpv6 {
         });
         link.counters.add(Counter::EchoesAnswered, u64::from(sent));
     }
+}
+
+/// What an error quotes: a TCP segment that we sent, or nothing that concerns us.
+fn report(link: &mut Link, received: &Received<'_>, trouble: Trouble) -> Option<Report> {
+    let quoted = received.payload.get(ERROR_BYTES..)?;
+    let Some(ip) = ipv6::Header::parse(quoted) else {
+        link.counters.count(Counter::DroppedMalformed);
+        return None;
+    };
+    let (Meant::Us, local) = link.ndp.meant(ip.source) else { return None };
+    let [a, b, c, d, e, f, g, h] = *quoted.get(IPV6_BYTES..)?.first_chunk()?;
+    // Ours have nothing between the two headers.
+    if ip.next_header != PROTOCOL_TCP {
+        return None;
+    }
+    let (local_port, peer_port) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+    let flow = Flow { peer: ip.destination.into(), local, peer_port, local_port };
+    Some(Report { flow, sequence: u32::from_be_bytes([e, f, g, h]), trouble })
 }
 
 /// Sends an ICMPv6 message back to where a packet came from; false when it could not be sent.

@@ -57,6 +57,7 @@ mod rate;
 mod reassembly;
 mod receive;
 mod receive_ipv6;
+mod received;
 mod segments;
 pub mod tcp;
 mod template;
@@ -64,8 +65,8 @@ mod template;
 mod tests;
 mod udp;
 
-pub use config::{Addressing, Config, IPV6_FIXED_MAX, Ipv6Address, Ipv6Addressing, Limits, Service};
-pub use cores::{Arrived, CORES_MAX, Cores, NetMessage, Route};
+pub use config::{Addressing, CORES_MAX, Config, Cores, IPV6_FIXED_MAX, Ipv6Address, Ipv6Addressing, Limits, Service};
+pub use cores::{Arrived, NetMessage, Route};
 pub use counters::{Counter, Counters};
 pub use event::{ConnectionId, EVENTS_MAX, Event, Events, Place};
 pub use interface::Address;

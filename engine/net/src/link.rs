@@ -9,7 +9,7 @@ use machine::{Card, Ethernet, Instant, Machine, Outgoing, TransmitError};
 use crate::config::Ipv6Addressing;
 use crate::counters::{Counter, Counters};
 use crate::ethernet::{self, BROADCAST, ETHERNET_BYTES, TYPE_IPV4, TYPE_IPV6};
-use crate::flow::Flow;
+use crate::flow::{Caller, Flow};
 use crate::held::Held;
 use crate::interface::{Address, Interface, Meant};
 use crate::ip::{Ip, Local};
@@ -20,7 +20,6 @@ use crate::ndp::Ndp;
 use crate::neighbours::Neighbours;
 use crate::outbox::Outbox;
 use crate::random::Random;
-use crate::segments::Caller;
 use crate::tcp::Options;
 use crate::template::{TCP_BYTES, Template};
 

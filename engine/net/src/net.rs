@@ -13,7 +13,7 @@ use crate::cores::Fellows;
 use crate::counters::Counters;
 use crate::dhcp::Dhcp;
 use crate::event::{ConnectionId, EVENTS_AT_ONCE, Event, Events, Place};
-use crate::flow::{Entry, Flow, FlowTable};
+use crate::flow::{Caller, Entry, Flow, FlowTable};
 use crate::icmp::Icmp;
 use crate::icmpv6::Icmpv6;
 use crate::interface::Address;
@@ -23,7 +23,6 @@ use crate::link::{Link, Unsent};
 use crate::random::Random;
 use crate::rate::RateLimit;
 use crate::reassembly::Reassembly;
-use crate::segments::Caller;
 use crate::tcp::{
     Cookies, HalfOpenTable, InitialSequences, Knocks, Pools, SendLimits, SequenceNumber, Tcb, TimeWaitTable,
 };

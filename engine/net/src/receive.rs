@@ -11,37 +11,15 @@ use crate::dhcp::Outcome;
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
 use crate::event::{Event, Events, Place};
 use crate::icmp::Complaint;
+use crate::icmpv6::Icmpv6News;
 use crate::interface::Meant;
-use crate::ip::{Ip, Local};
+use crate::ip::Local;
 use crate::ipv4::{self, PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
 use crate::ipv6::PROTOCOL_ICMPV6;
 use crate::net::Net;
 use crate::reassembly::{Key, Part, Progress};
+use crate::received::Received;
 use crate::udp;
-
-/// A packet that came, of either family, with what stood around it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Received<'a> {
-    pub(crate) ethernet: ethernet::Header,
-    pub(crate) source: Ip,
-    pub(crate) destination: Ip,
-    /// The address of ours that it was sent to; without meaning unless it is `meant` for us.
-    pub(crate) local: Local,
-    pub(crate) meant: Meant,
-    pub(crate) hop_limit: u8,
-    /// Whether a router has marked it: both bits of explicit congestion notification are set (RFC 3168 §5).
-    pub(crate) is_marked: bool,
-    pub(crate) protocol: u8,
-    /// Where in `packet` the protocol is named.
-    pub(crate) named_at: u16,
-    /// From the IP header on, as far as it was received in one piece.
-    pub(crate) packet: &'a [u8],
-    /// Whether `packet` is the datagram, or its beginning.
-    pub(crate) begins_datagram: bool,
-    pub(crate) payload: &'a [u8],
-    /// Whether the transport checksum is known to be right.
-    pub(crate) verified: bool,
-}
 
 impl Net {
     /// A frame has arrived. What it meant is added to `events`, which must be empty; the bytes of [`Event::Data`] lie
@@ -209,7 +187,13 @@ impl Net {
                     self.trouble_reported(now, &report, events);
                 }
             }
-            PROTOCOL_ICMPV6 if !received.source.is_ipv4() => self.icmpv6_arrived(now, received, events),
+            PROTOCOL_ICMPV6 if !received.source.is_ipv4() => match self.icmpv6.arrived(&mut self.link, now, received) {
+                Icmpv6News::Nothing => {}
+                Icmpv6News::Neighbour { address, claim } => {
+                    self.pass_on_hearsay(Hearsay::Ipv6Neighbour { address, claim });
+                }
+                Icmpv6News::Trouble(report) => self.trouble_reported(now, &report, events),
+            },
             _ => self.complain(now, received, Complaint::ProtocolUnreachable),
         }
     }
@@ -260,16 +244,6 @@ impl Net {
                 self.change_address(now, address);
             }
             Outcome::Refused => self.change_address(now, None),
-        }
-    }
-}
-
-impl Place {
-    /// The `length` bytes from `start` on.
-    pub(crate) fn part(&self, start: usize, length: usize) -> Place {
-        match self {
-            Place::Frame(range) => Place::Frame(range.start + start..range.start + start + length),
-            Place::Reassembled(range) => Place::Reassembled(range.start + start..range.start + start + length),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::ipv6::extensions::{Fragment, Problem, Walked, walk};
 use crate::ipv6::{self, IPV6_BYTES, PROTOCOL_ICMPV6};
 use crate::net::Net;
 use crate::reassembly::{Key, Part};
-use crate::receive::Received;
+use crate::received::Received;
 
 /// Where the IPv6 header names what follows it.
 const NEXT_HEADER_AT: usize = 6;

@@ -2,39 +2,25 @@
 
 use core::net::SocketAddr;
 
-use machine::{Ethernet, Instant};
+use machine::Instant;
 use sometimes::buggify;
 
 use crate::checksum::Sum;
 use crate::cores::Hearsay;
 use crate::counters::Counter;
 use crate::event::{ConnectionId, Event, Events, Place};
-use crate::flow::{Ends, Entry, Flow};
+use crate::flow::{Caller, Ends, Entry, Flow};
 use crate::icmp::{Report, Trouble};
 use crate::interface::Meant;
 use crate::ip::Ip;
 use crate::ipv4::PROTOCOL_TCP;
 use crate::net::{Connection, Net};
-use crate::receive::Received;
+use crate::received::Received;
 use crate::tcp::{
     Actions, CloseReason, Flags, HalfOpenId, HalfOpenVerdict, Handshake, Options, Room, SegmentRepr, SegmentToSend,
     SequenceNumber, Tcb, TimeWaitId, TimeWaitVerdict, reset_for,
 };
 use crate::template::{Head, TCP_BYTES};
-
-/// Who knocks: a flow, and the neighbour that it came through, to whom the SYN-ACK goes while nobody knows better.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Caller {
-    pub(crate) flow: Flow,
-    pub(crate) came_from: Ethernet,
-}
-
-impl PartialEq for Caller {
-    /// The neighbour is no part of the name: the same caller may come another way next time.
-    fn eq(&self, other: &Caller) -> bool {
-        self.flow == other.flow
-    }
-}
 
 /// A segment on its way to its connection.
 pub(crate) struct Arrival<'a> {

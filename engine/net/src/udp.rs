@@ -11,7 +11,7 @@ use crate::counters::Counter;
 use crate::ip::Ip;
 use crate::ipv4::PROTOCOL_UDP;
 use crate::link::{Link, Packet, Unsent};
-use crate::receive::Received;
+use crate::received::Received;
 
 /// Bytes in a UDP header.
 pub(crate) const UDP_BYTES: usize = 8;

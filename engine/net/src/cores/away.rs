@@ -8,8 +8,8 @@
 use heapless::Vec;
 use machine::CoreId;
 
-use super::CORES_MAX;
 use super::message::Kind;
+use crate::config::CORES_MAX;
 
 /// Buffers that may be away at once.
 pub(super) const FRAMES_MAX: usize = 256;

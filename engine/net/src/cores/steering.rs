@@ -23,7 +23,7 @@ use alloc::vec;
 use heapless::Vec;
 use machine::CoreId;
 
-use super::CORES_MAX;
+use crate::config::CORES_MAX;
 
 /// The steering core has fewer connections than the others, by those that it could still have
 /// divided by this.

@@ -26,7 +26,7 @@ use crate::flow::Entry;
 use crate::ipv4;
 use crate::ipv6;
 use crate::net::Net;
-use crate::receive::Received;
+use crate::received::Received;
 use crate::segments::Arrival;
 use crate::tcp::{HalfOpenId, SegmentRepr, TimeWaitId};
 

@@ -10,7 +10,7 @@ use crate::config::Ipv6Addressing;
 use crate::counters::Counter;
 use crate::ipv6;
 use crate::link::{Link, release_held};
-use crate::receive::Received;
+use crate::received::Received;
 
 use super::Ndp;
 use super::cache::{Claim, REACHABLE};
