@@ -27,21 +27,21 @@ mod strays;
 
 use alloc::vec::Vec;
 
-use machine::{Checksum, CoreId, Frame, Instant};
+use machine::{CoreId, Frame, Instant};
 use sometimes::{buggify, sometimes};
 
 use crate::config::{CORES_MAX, Cores, FIRST};
-use crate::counters::Counter;
-use crate::event::Events;
+use crate::counters::{Counter, Counters};
 use crate::flow::{Flow, FlowTable};
-use crate::net::Net;
+use crate::link::Link;
 use away::Away;
-pub(crate) use message::Hearsay;
 pub use message::{Arrived, NetMessage, Route};
-use message::{Home, Kind, Message, Onward, Passed, What};
+pub(crate) use message::{Hearsay, Message, Passed, What};
+use message::{Home, Kind, Onward};
 use post::Post;
 use sorting::Sort;
-use steering::{Holdings, Steering};
+use steering::{Holdings, Load, Steering};
+pub(crate) use strays::Fit;
 
 /// What a network knows of those on the other cores.
 pub(crate) struct Fellows {
@@ -90,12 +90,12 @@ impl Fellows {
     }
 
     /// Whether all have looked at what is being looked at: it is answered here.
-    fn all_have_looked(&self) -> bool {
+    pub(crate) fn all_have_looked(&self) -> bool {
         self.hops == self.cores.count
     }
 
     #[cold]
-    fn opened(&mut self, flows: &FlowTable, flow: &Flow) {
+    pub(crate) fn opened(&mut self, flows: &FlowTable, flow: &Flow) {
         if let Some(holdings) = &mut self.holdings {
             holdings.opened(flows.bucket(flow));
             self.tell_steering();
@@ -103,7 +103,7 @@ impl Fellows {
     }
 
     #[cold]
-    fn closed(&mut self, flows: &FlowTable, flow: &Flow) {
+    pub(crate) fn closed(&mut self, flows: &FlowTable, flow: &Flow) {
         if let Some(holdings) = &mut self.holdings {
             holdings.closed(flows.bucket(flow));
             self.tell_steering();
@@ -147,98 +147,98 @@ impl Fellows {
         self.holdings.as_ref().is_none_or(Holdings::is_empty) && self.steering.as_ref().is_none_or(Steering::is_idle)
     }
 
-    /// The other cores.
-    fn others(&mut self) -> impl Iterator<Item = &mut Post> {
-        let own = usize::from(self.cores.own.0);
-        self.posts.iter_mut().enumerate().filter(move |(core, _)| *core != own).map(|(_, post)| post)
+    pub(crate) fn cores(&self) -> Cores {
+        self.cores
     }
-}
 
-impl Net {
-    /// The frame of an arrival has been handled, and is not needed any more. It goes where `route` says; or it is given back,
-    /// for [`machine::Machine::give_back`].
-    #[inline]
-    pub fn frame_handled(&mut self, frame: Frame, route: Route) -> Option<Frame> {
-        match route {
-            Route::Here => Some(frame),
-            Route::Onward => self.pass_on_own(frame),
+    /// A frame has arrived by the card of this core; `bucket` is that of a flow. False: it goes to another core.
+    pub(crate) fn is_for_us(
+        &mut self,
+        now: Instant,
+        frame: &Frame,
+        link: &Link,
+        bucket: impl FnOnce(&Flow) -> u16,
+    ) -> bool {
+        (self.now, self.hops, self.answerer) = (now, 0, None);
+        let elsewhere = match sorting::sort(frame.bytes(), link) {
+            Sort::Segment { flow, opens } => self.steering.as_mut().map(|steering| {
+                let bucket = bucket(&flow);
+                let core = steering.owner(bucket, opens);
+                Onward { syn: opens.then_some(bucket), ..Onward::first(core, Kind::Steered) }
+            }),
+            Sort::Other => Some(Onward::first(FIRST, Kind::Other)),
+            Sort::Nothing => None,
+        };
+        self.onward = elsewhere.filter(|onward| onward.core != self.cores.own);
+        self.onward.is_none()
+    }
+
+    /// Whether the frame that was looked at goes to another core.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.onward.is_some()
+    }
+
+    /// A frame of our card has been handled. It goes on, or is given back.
+    pub(crate) fn own_handled(&mut self, frame: Frame, counters: &mut Counters) -> Option<Frame> {
+        let Some(onward) = self.onward.take() else { return Some(frame) };
+        let home = Home { core: self.cores.own, charged_to: onward.core };
+        self.pass_on(frame, Some(home), onward, counters).err()
+    }
+
+    /// A frame has arrived that another core has passed on.
+    pub(crate) fn passed_arrived(&mut self, now: Instant, passed: &Passed) {
+        (self.now, self.hops, self.answerer, self.onward) = (now, passed.hops, passed.answerer, None);
+        if let Some(home) = passed.home.filter(|home| home.core == self.cores.own) {
+            self.away.came_home(home.charged_to);
+        }
+        if let (Some(holdings), Some(bucket)) = (&mut self.holdings, passed.syn) {
+            holdings.syn_seen(bucket);
         }
     }
 
-    #[cold]
-    fn pass_on_own(&mut self, frame: Frame) -> Option<Frame> {
-        let Some((onward, own)) =
-            self.fellows.as_mut().and_then(|fellows| Some((fellows.onward.take()?, fellows.cores.own)))
-        else {
-            return Some(frame);
-        };
-        let home = Home { core: own, charged_to: onward.core };
-        self.pass_on(frame, Some(home), onward).err()
-    }
-
-    /// A message of another core has arrived. What it meant is added to `events`, which must be empty.
-    pub fn message_arrived(&mut self, now: Instant, message: NetMessage, events: &mut Events) -> Arrived {
-        match message.0 {
-            Message::Frame(passed) => return self.passed_arrived(now, passed, events),
-            Message::Shell(frame, charged_to) => {
-                if let Some(fellows) = &mut self.fellows {
-                    fellows.away.came_home(charged_to);
-                }
-                return Arrived(What::Shell(frame));
-            }
-            Message::Address(address) => self.change_address(now, address),
-            Message::Ipv6(knowledge) => self.link.ndp.learn(*knowledge),
-            Message::Load(load) => {
-                if let Some(steering) = self.fellows.as_mut().and_then(|fellows| fellows.steering.as_mut()) {
-                    steering.told(&load);
-                }
-            }
-            Message::Hearsay(Hearsay::Neighbour { address, hardware }) => {
-                self.link.neighbour_heard(now, address, hardware);
-            }
-            Message::Hearsay(Hearsay::Ipv6Neighbour { address, claim }) => {
-                self.link.ipv6_neighbour_heard(now, address, claim);
-            }
-            Message::Hearsay(Hearsay::Trouble(report)) => self.trouble_reported(now, &report, events),
-        }
-        Arrived(What::Nothing)
-    }
-
-    /// A message has been handled. Returns a frame for [`machine::Machine::give_back`], if one of this core's card came home.
-    pub fn message_handled(&mut self, arrived: Arrived) -> Option<Frame> {
-        let Passed { frame, home, .. } = match arrived.0 {
-            What::Nothing => return None,
-            What::Shell(frame) => return Some(frame),
-            What::Frame(passed) => passed,
-        };
-        let frame = match self.fellows.as_mut()?.onward.take() {
-            Some(onward) => self.pass_on(frame, home, onward).err()?,
+    /// It has been handled. It goes on, or home; it is given back if it is at home here.
+    pub(crate) fn passed_handled(&mut self, passed: Passed, counters: &mut Counters) -> Option<Frame> {
+        let Passed { frame, home, .. } = passed;
+        let frame = match self.onward.take() {
+            Some(onward) => self.pass_on(frame, home, onward, counters).err()?,
             None => frame,
         };
         // Who has no home was made of fragments, and ends here.
-        let (home, fellows) = (home?, self.fellows.as_mut()?);
-        if home.core == fellows.cores.own {
+        let home = home?;
+        if home.core == self.cores.own {
             return Some(frame);
         }
-        if let Some(post) = fellows.posts.get_mut(usize::from(home.core.0)) {
+        if let Some(post) = self.posts.get_mut(usize::from(home.core.0)) {
             post.push_shell(frame, home.charged_to);
         }
         None
     }
 
-    /// The next message for another core, if there is one. It must arrive there, after all that were taken before it.
-    pub fn next_message(&mut self, to: CoreId) -> Option<NetMessage> {
-        let fellows = self.fellows.as_mut()?;
-        let is_first = fellows.cores.is_first();
-        let own = fellows.cores.own;
-        let post = fellows.posts.get_mut(usize::from(to.0)).filter(|_| to != own)?;
+    /// The buffer of a frame of our card has come home.
+    pub(crate) fn came_home(&mut self, charged_to: CoreId) {
+        self.away.came_home(charged_to);
+    }
+
+    /// A core that we steer for says how much it holds.
+    pub(crate) fn load_told(&mut self, load: &Load) {
+        if let Some(steering) = &mut self.steering {
+            steering.told(load);
+        }
+    }
+
+    /// The next message for another core, if there is one.
+    pub(crate) fn next_message(&mut self, to: CoreId, link: &Link) -> Option<NetMessage> {
+        let own = self.cores.own;
+        let post = self.posts.get_mut(usize::from(to.0)).filter(|_| to != own)?;
         if let Some(message) = post.next_shell() {
             return Some(NetMessage(message));
         }
-        if is_first && let Some(message) = post.next_state(&self.link) {
+        if self.cores.is_first()
+            && let Some(message) = post.next_state(link)
+        {
             return Some(NetMessage(message));
         }
-        if let Some(holdings) = fellows.holdings.as_mut().filter(|holdings| holdings.steered_by() == to)
+        if let Some(holdings) = self.holdings.as_mut().filter(|holdings| holdings.steered_by() == to)
             && let Some(load) = holdings.next_change(own)
         {
             return Some(NetMessage(Message::Load(load)));
@@ -247,87 +247,36 @@ impl Net {
     }
 
     /// Whether anything waits for another core.
-    pub fn has_messages(&self) -> bool {
-        self.fellows.as_ref().is_some_and(|fellows| {
-            let (own, is_first) = (usize::from(fellows.cores.own.0), fellows.cores.is_first());
-            let mut posts = fellows.posts.iter().enumerate().filter(|(core, _)| *core != own);
-            posts.any(|(_, post)| !post.is_empty() || is_first && post.has_state(&self.link))
-                || fellows.holdings.as_ref().is_some_and(|holdings| holdings.has_changes())
-        })
+    pub(crate) fn has_messages(&self, link: &Link) -> bool {
+        let (own, is_first) = (usize::from(self.cores.own.0), self.cores.is_first());
+        let mut posts = self.posts.iter().enumerate().filter(|(core, _)| *core != own);
+        posts.any(|(_, post)| !post.is_empty() || is_first && post.has_state(link))
+            || self.holdings.as_ref().is_some_and(|holdings| holdings.has_changes())
     }
 
     /// Frames of our card that are with other cores.
-    pub fn frames_away(&self) -> usize {
-        self.fellows.as_ref().map_or(0, |fellows| fellows.away.frames())
+    pub(crate) fn frames_away(&self) -> usize {
+        self.away.frames()
     }
 
-    pub(crate) fn cores(&self) -> Cores {
-        self.fellows.as_ref().map_or(Cores::ALONE, |fellows| fellows.cores)
-    }
-
-    /// A frame has arrived by the card of one of several cores.
-    #[cold]
-    pub(crate) fn frame_arrived_among(&mut self, now: Instant, frame: &Frame, events: &mut Events) -> Route {
-        let Some(fellows) = &mut self.fellows else { return Route::Here };
-        (fellows.now, fellows.hops, fellows.answerer) = (now, 0, None);
-        let elsewhere = match sorting::sort(frame.bytes(), &self.link) {
-            Sort::Segment { flow, opens } => fellows.steering.as_mut().map(|steering| {
-                let bucket = self.flows.bucket(&flow);
-                let core = steering.owner(bucket, opens);
-                Onward { syn: opens.then_some(bucket), ..Onward::first(core, Kind::Steered) }
-            }),
-            Sort::Other => Some(Onward::first(FIRST, Kind::Other)),
-            Sort::Nothing => None,
-        };
-        fellows.onward = elsewhere.filter(|onward| onward.core != fellows.cores.own);
-        if fellows.onward.is_none() {
-            self.goes_up_among(now, frame.bytes(), frame.checksum() == Checksum::Verified, events);
+    /// What the first core has heard the others hear, too.
+    pub(crate) fn pass_on_hearsay(&mut self, hearsay: Hearsay) {
+        if self.cores.is_first() {
+            self.others().for_each(|post| post.push_hearsay(hearsay));
         }
-        if self.goes_on() { Route::Onward } else { Route::Here }
-    }
-
-    /// Whether the frame that was looked at goes to another core.
-    fn goes_on(&self) -> bool {
-        self.fellows.as_ref().is_some_and(|fellows| fellows.onward.is_some())
-    }
-
-    #[inline(never)]
-    fn goes_up_among(&mut self, now: Instant, bytes: &[u8], verified: bool, events: &mut Events) {
-        self.goes_up(now, bytes, verified, events);
-    }
-
-    /// A frame has arrived that another core has passed on.
-    fn passed_arrived(&mut self, now: Instant, passed: Passed, events: &mut Events) -> Arrived {
-        let Some(fellows) = &mut self.fellows else { return Arrived(What::Nothing) };
-        (fellows.now, fellows.hops, fellows.answerer, fellows.onward) = (now, passed.hops, passed.answerer, None);
-        if let Some(home) = passed.home.filter(|home| home.core == fellows.cores.own) {
-            fellows.away.came_home(home.charged_to);
-        }
-        if let (Some(holdings), Some(bucket)) = (&mut fellows.holdings, passed.syn) {
-            holdings.syn_seen(bucket);
-        }
-        // Another core's turn may have begun after this one's.
-        self.link.counters.frame_was_passed(now.since(passed.seen_at));
-        // Who goes round is counted where he began.
-        let segments_in = self.link.counters.of(Counter::SegmentsIn);
-        let verified = passed.verified || passed.frame.checksum() == Checksum::Verified;
-        self.goes_up_among(now, passed.frame.bytes(), verified, events);
-        if passed.hops > 0 {
-            self.link.counters.take_back(Counter::SegmentsIn, segments_in);
-            if passed.hops < self.cores().count && !self.goes_on() {
-                sometimes!(StrayKept);
-            }
-        }
-        Arrived(What::Frame(passed))
     }
 
     /// Passes a frame on to another core.
     ///
     /// Errors: the frame, for which there was no room.
-    fn pass_on(&mut self, frame: Frame, home: Option<Home>, onward: Onward) -> Result<(), Frame> {
-        let Some(fellows) = &mut self.fellows else { return Err(frame) };
-        let result = fellows.post(onward, home, frame);
-        let counters = &mut self.link.counters;
+    fn pass_on(
+        &mut self,
+        frame: Frame,
+        home: Option<Home>,
+        onward: Onward,
+        counters: &mut Counters,
+    ) -> Result<(), Frame> {
+        let result = self.post(onward, home, frame);
         match (&result, onward.kind) {
             (Ok(()), Kind::Steered) => {
                 sometimes!(FrameSteered);
@@ -345,26 +294,9 @@ impl Net {
         result
     }
 
-    /// What the first core has heard the others hear, too.
-    pub(crate) fn pass_on_hearsay(&mut self, hearsay: Hearsay) {
-        if let Some(fellows) = self.fellows.as_mut().filter(|fellows| fellows.cores.is_first()) {
-            fellows.others().for_each(|post| post.push_hearsay(hearsay));
-        }
-    }
-
-    /// A flow leads to a connection of ours from now on, or to its handshake.
-    #[inline]
-    pub(crate) fn flow_opened(&mut self, flow: &Flow) {
-        if let Some(fellows) = &mut self.fellows {
-            fellows.opened(&self.flows, flow);
-        }
-    }
-
-    /// It does not any more.
-    #[inline]
-    pub(crate) fn flow_closed(&mut self, flow: &Flow) {
-        if let Some(fellows) = &mut self.fellows {
-            fellows.closed(&self.flows, flow);
-        }
+    /// The other cores.
+    fn others(&mut self) -> impl Iterator<Item = &mut Post> {
+        let own = usize::from(self.cores.own.0);
+        self.posts.iter_mut().enumerate().filter(move |(core, _)| *core != own).map(|(_, post)| post)
     }
 }

@@ -1,5 +1,7 @@
 //! The network of one core, and what its user may do with a connection.
 
+mod messages;
+
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};

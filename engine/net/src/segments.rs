@@ -3,9 +3,10 @@
 use core::net::SocketAddr;
 
 use machine::Instant;
-use sometimes::buggify;
+use sometimes::{buggify, sometimes};
 
 use crate::checksum::Sum;
+use crate::cores::Fit;
 use crate::cores::Hearsay;
 use crate::counters::Counter;
 use crate::event::{ConnectionId, Event, Events, Place};
@@ -76,6 +77,60 @@ impl Net {
             None if arrival.segment.flags.has(Flags::SYN) => self.stranger_arrived(now, arrival, None),
             None => self.stray_arrived(now, arrival, events),
         }
+    }
+
+    /// Whether the connection at `index` may be the one that a segment is for; it is, where there is one core.
+    #[inline(always)]
+    fn is_meant_for(&self, index: u32, segment: &SegmentRepr<'_>) -> bool {
+        if self.fellows.is_none() {
+            return true;
+        }
+        let found = self.connections.id_at(index as usize).and_then(|id| self.connections.get(id));
+        found.is_none_or(|found| found.tcb.may_be_meant(segment))
+    }
+
+    /// Lets a segment go round the other cores that does not fit what its flow leads to here, `entry`; whether it does. A connection that it is meant for was not
+    /// found.
+    #[cold]
+    fn goes_round(
+        &mut self,
+        now: Instant,
+        entry: Option<Entry>,
+        arrival: &Arrival<'_>,
+        received: &Received<'_>,
+    ) -> bool {
+        let Some(fellows) = &self.fellows else { return false };
+        if fellows.all_have_looked() {
+            sometimes!(StrayUnknown);
+            return false;
+        }
+        match self.fit(now, entry, arrival) {
+            Fit::Exactly => false,
+            fit => self
+                .fellows
+                .as_mut()
+                .is_some_and(|fellows| fellows.send_round(fit, &arrival.place, received, &mut self.link.counters)),
+        }
+    }
+
+    fn fit(&mut self, now: Instant, entry: Option<Entry>, arrival: &Arrival<'_>) -> Fit {
+        let Arrival { caller, segment, .. } = arrival;
+        let fits = match entry {
+            _ if segment.flags.opens() => return Fit::Exactly,
+            // It was looked at already.
+            Some(Entry::Connection(_)) => false,
+            None if self.cookie_completed(now, arrival).is_some() => return Fit::Exactly,
+            None => return Fit::NotAtAll,
+            Some(Entry::HalfOpen(index)) if self.half_open.is_reset_by(HalfOpenId(index), caller, segment) => {
+                // It may be for this handshake or for what is elsewhere: it ends both.
+                self.half_open.remove(HalfOpenId(index), caller);
+                self.handshake_gone(&caller.flow);
+                return Fit::NotAtAll;
+            }
+            Some(Entry::HalfOpen(index)) => self.half_open.is_completed_by(HalfOpenId(index), caller, segment),
+            Some(Entry::TimeWait(index)) => self.time_wait.is_ended_by(TimeWaitId(index), &caller.flow, segment),
+        };
+        if fits { Fit::Exactly } else { Fit::Somehow }
     }
 
     fn connected_arrived(&mut self, now: Instant, index: u32, arrival: &Arrival<'_>, events: &mut Events) {

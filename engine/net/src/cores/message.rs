@@ -13,14 +13,14 @@ use super::steering::Load;
 
 /// What one core's network tells another's: see [`crate::Net::next_message`] and [`crate::Net::message_arrived`].
 #[derive(Debug)]
-pub struct NetMessage(pub(super) Message);
+pub struct NetMessage(pub(crate) Message);
 
 const _: () = assert!(size_of::<NetMessage>() <= 64, "a message is small");
 const fn travels<T: Send>() {}
 const _: () = travels::<NetMessage>();
 
 #[derive(Debug)]
-pub(super) enum Message {
+pub(crate) enum Message {
     /// A frame, to be looked at.
     Frame(Passed),
     /// The buffer of a frame on its way home, and the core that it was charged to.
@@ -48,34 +48,34 @@ pub(crate) enum Hearsay {
 
 /// Where the buffer of a frame belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Home {
+pub(crate) struct Home {
     /// The core that owns the card.
-    pub(super) core: CoreId,
+    pub(crate) core: CoreId,
     /// The core that it was passed to first, to which it is charged while it is away.
-    pub(super) charged_to: CoreId,
+    pub(crate) charged_to: CoreId,
 }
 
 /// A frame on its way from core to core.
 #[derive(Debug)]
-pub(super) struct Passed {
-    pub(super) frame: Frame,
+pub(crate) struct Passed {
+    pub(crate) frame: Frame,
     /// The time of the turn in which it was looked at last.
-    pub(super) seen_at: Instant,
+    pub(crate) seen_at: Instant,
     /// Where the buffer belongs; `None` for one that belongs to no card.
-    pub(super) home: Option<Home>,
+    pub(crate) home: Option<Home>,
     /// Cores that have looked for its connection in vain.
-    pub(super) hops: u8,
+    pub(crate) hops: u8,
     /// The one of them that answers, should nobody know it: the one where it began if it is `None`.
-    pub(super) answerer: Option<CoreId>,
+    pub(crate) answerer: Option<CoreId>,
     /// Whether its transport checksum was found right.
-    pub(super) verified: bool,
+    pub(crate) verified: bool,
     /// The bucket of a SYN that was steered.
-    pub(super) syn: Option<u16>,
+    pub(crate) syn: Option<u16>,
 }
 
 /// Why a frame goes to another core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// It belongs to a connection there, or begins one.
     Steered,
     /// It is for the first core to answer.
@@ -96,18 +96,18 @@ pub enum Route {
 
 /// The way of a frame to another core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Onward {
-    pub(super) core: CoreId,
-    pub(super) kind: Kind,
-    pub(super) hops: u8,
-    pub(super) answerer: Option<CoreId>,
-    pub(super) verified: bool,
-    pub(super) syn: Option<u16>,
+pub(crate) struct Onward {
+    pub(crate) core: CoreId,
+    pub(crate) kind: Kind,
+    pub(crate) hops: u8,
+    pub(crate) answerer: Option<CoreId>,
+    pub(crate) verified: bool,
+    pub(crate) syn: Option<u16>,
 }
 
 impl Onward {
     /// The way of a frame that nobody has looked at.
-    pub(super) fn first(core: CoreId, kind: Kind) -> Onward {
+    pub(crate) fn first(core: CoreId, kind: Kind) -> Onward {
         Onward { core, kind, hops: 0, answerer: None, verified: false, syn: None }
     }
 }
@@ -115,10 +115,10 @@ impl Onward {
 /// A message that has arrived, until its events have been handled: see [`crate::Net::message_handled`].
 #[derive(Debug)]
 #[must_use = "it may hold a frame"]
-pub struct Arrived(pub(super) What);
+pub struct Arrived(pub(crate) What);
 
 #[derive(Debug)]
-pub(super) enum What {
+pub(crate) enum What {
     Nothing,
     Shell(Frame),
     Frame(Passed),

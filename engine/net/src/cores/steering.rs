@@ -34,7 +34,7 @@ pub(crate) const BUCKETS: usize = 4096;
 
 /// How much a core holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Load {
+pub(crate) struct Load {
     core: CoreId,
     bucket: u16,
     /// Connections of the bucket, and handshakes.

@@ -16,23 +16,20 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-use machine::{Checksum, Frame, Instant};
-use sometimes::sometimes;
+use machine::{Checksum, Frame};
 
+use super::Fellows;
 use super::message::{Kind, Onward};
+use crate::counters::Counters;
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_IPV4, TYPE_IPV6};
 use crate::event::Place;
-use crate::flow::Entry;
 use crate::ipv4;
 use crate::ipv6;
-use crate::net::Net;
 use crate::received::Received;
-use crate::segments::Arrival;
-use crate::tcp::{HalfOpenId, SegmentRepr, TimeWaitId};
 
 /// How well a segment fits what a core has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fit {
+pub(crate) enum Fit {
     /// It is for us.
     Exactly,
     /// We know its flow, but there may be somebody whom it fits better.
@@ -40,73 +37,28 @@ enum Fit {
     NotAtAll,
 }
 
-impl Net {
-    /// Whether the connection at `index` may be the one that a segment is for; it is, where there is one core.
-    #[inline(always)]
-    pub(crate) fn is_meant_for(&self, index: u32, segment: &SegmentRepr<'_>) -> bool {
-        if self.fellows.is_none() {
-            return true;
-        }
-        let found = self.connections.id_at(index as usize).and_then(|id| self.connections.get(id));
-        found.is_none_or(|found| found.tcb.may_be_meant(segment))
-    }
-
-    /// Lets a segment go round the other cores that does not fit what its flow leads to here, `entry`; whether it does. A connection that it is meant for was not
-    /// found.
-    #[cold]
-    pub(crate) fn goes_round(
+impl Fellows {
+    /// Lets a segment go on to the next core. False: it is answered here.
+    pub(crate) fn send_round(
         &mut self,
-        now: Instant,
-        entry: Option<Entry>,
-        arrival: &Arrival<'_>,
+        fit: Fit,
+        place: &Place,
         received: &Received<'_>,
+        counters: &mut Counters,
     ) -> bool {
-        let Some(fellows) = &self.fellows else { return false };
-        if fellows.all_have_looked() {
-            sometimes!(StrayUnknown);
-            return false;
-        }
-        match self.fit(now, entry, arrival) {
-            Fit::Exactly => false,
-            fit => self.send_round(fit, arrival, received),
-        }
-    }
-
-    fn fit(&mut self, now: Instant, entry: Option<Entry>, arrival: &Arrival<'_>) -> Fit {
-        let Arrival { caller, segment, .. } = arrival;
-        let fits = match entry {
-            _ if segment.flags.opens() => return Fit::Exactly,
-            // It was looked at already.
-            Some(Entry::Connection(_)) => false,
-            None if self.cookie_completed(now, arrival).is_some() => return Fit::Exactly,
-            None => return Fit::NotAtAll,
-            Some(Entry::HalfOpen(index)) if self.half_open.is_reset_by(HalfOpenId(index), caller, segment) => {
-                // It may be for this handshake or for what is elsewhere: it ends both.
-                self.half_open.remove(HalfOpenId(index), caller);
-                self.handshake_gone(&caller.flow);
-                return Fit::NotAtAll;
-            }
-            Some(Entry::HalfOpen(index)) => self.half_open.is_completed_by(HalfOpenId(index), caller, segment),
-            Some(Entry::TimeWait(index)) => self.time_wait.is_ended_by(TimeWaitId(index), &caller.flow, segment),
-        };
-        if fits { Fit::Exactly } else { Fit::Somehow }
-    }
-
-    fn send_round(&mut self, fit: Fit, arrival: &Arrival<'_>, received: &Received<'_>) -> bool {
-        let Some(fellows) = &mut self.fellows else { return false };
-        let (own, hops) = (fellows.cores.own, fellows.hops + 1);
-        let answerer = fellows.answerer.or((fit == Fit::Somehow).then_some(own));
+        let (own, hops) = (self.cores.own, self.hops + 1);
+        let answerer = self.answerer.or((fit == Fit::Somehow).then_some(own));
         // From the last one it goes to who answers, which may be this one.
-        let core = answerer.filter(|_| hops == fellows.cores.count).unwrap_or(fellows.cores.next());
+        let core = answerer.filter(|_| hops == self.cores.count).unwrap_or(self.cores.next());
         if core == own {
             return false;
         }
         let onward = Onward { core, kind: Kind::Stray, hops, answerer, verified: true, syn: None };
-        match arrival.place {
-            Place::Frame(_) => fellows.onward = Some(onward),
+        match place {
+            Place::Frame(_) => self.onward = Some(onward),
             Place::Reassembled(_) => {
                 // Its fragments met here: it goes on in one piece. If there is no room for it, that is counted.
-                let _ = self.pass_on(whole_frame(received), None, onward);
+                let _ = self.pass_on(whole_frame(received), None, onward, counters);
             }
         }
         true

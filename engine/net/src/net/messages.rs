@@ -1,0 +1,148 @@
+//! What this core's network does with what the others tell it, and with frames that are not its own. What is known of the
+//! others, and what waits for them, stands in [`crate::cores`].
+
+use machine::{Checksum, CoreId, Frame, Instant};
+use sometimes::sometimes;
+
+use super::Net;
+use crate::config::Cores;
+use crate::cores::{Arrived, Fellows, Hearsay, Message, NetMessage, Passed, Route, What};
+use crate::counters::Counter;
+use crate::event::Events;
+use crate::flow::Flow;
+
+impl Net {
+    /// The frame of an arrival has been handled, and is not needed any more. It goes where `route` says; or it is given back,
+    /// for [`machine::Machine::give_back`].
+    #[inline]
+    pub fn frame_handled(&mut self, frame: Frame, route: Route) -> Option<Frame> {
+        match route {
+            Route::Here => Some(frame),
+            Route::Onward => self.pass_on_own(frame),
+        }
+    }
+
+    #[cold]
+    fn pass_on_own(&mut self, frame: Frame) -> Option<Frame> {
+        let Some(fellows) = &mut self.fellows else { return Some(frame) };
+        fellows.own_handled(frame, &mut self.link.counters)
+    }
+
+    /// A message of another core has arrived. What it meant is added to `events`, which must be empty.
+    pub fn message_arrived(&mut self, now: Instant, message: NetMessage, events: &mut Events) -> Arrived {
+        match message.0 {
+            Message::Frame(passed) => return self.passed_arrived(now, passed, events),
+            Message::Shell(frame, charged_to) => {
+                if let Some(fellows) = &mut self.fellows {
+                    fellows.came_home(charged_to);
+                }
+                return Arrived(What::Shell(frame));
+            }
+            Message::Address(address) => self.change_address(now, address),
+            Message::Ipv6(knowledge) => self.link.ndp.learn(*knowledge),
+            Message::Load(load) => {
+                if let Some(fellows) = &mut self.fellows {
+                    fellows.load_told(&load);
+                }
+            }
+            Message::Hearsay(Hearsay::Neighbour { address, hardware }) => {
+                self.link.neighbour_heard(now, address, hardware);
+            }
+            Message::Hearsay(Hearsay::Ipv6Neighbour { address, claim }) => {
+                self.link.ipv6_neighbour_heard(now, address, claim);
+            }
+            Message::Hearsay(Hearsay::Trouble(report)) => self.trouble_reported(now, &report, events),
+        }
+        Arrived(What::Nothing)
+    }
+
+    /// A message has been handled. Returns a frame for [`machine::Machine::give_back`], if one of this core's card came home.
+    pub fn message_handled(&mut self, arrived: Arrived) -> Option<Frame> {
+        match arrived.0 {
+            What::Nothing => None,
+            What::Shell(frame) => Some(frame),
+            What::Frame(passed) => self.fellows.as_mut()?.passed_handled(passed, &mut self.link.counters),
+        }
+    }
+
+    /// The next message for another core, if there is one. It must arrive there, after all that were taken before it.
+    pub fn next_message(&mut self, to: CoreId) -> Option<NetMessage> {
+        self.fellows.as_mut()?.next_message(to, &self.link)
+    }
+
+    /// Whether anything waits for another core.
+    pub fn has_messages(&self) -> bool {
+        self.fellows.as_ref().is_some_and(|fellows| fellows.has_messages(&self.link))
+    }
+
+    /// Frames of our card that are with other cores.
+    pub fn frames_away(&self) -> usize {
+        self.fellows.as_ref().map_or(0, Fellows::frames_away)
+    }
+
+    pub(crate) fn cores(&self) -> Cores {
+        self.fellows.as_ref().map_or(Cores::ALONE, Fellows::cores)
+    }
+
+    /// A frame has arrived by the card of one of several cores.
+    #[cold]
+    pub(crate) fn frame_arrived_among(&mut self, now: Instant, frame: &Frame, events: &mut Events) -> Route {
+        let Some(fellows) = &mut self.fellows else { return Route::Here };
+        if fellows.is_for_us(now, frame, &self.link, |flow| self.flows.bucket(flow)) {
+            self.goes_up_among(now, frame.bytes(), frame.checksum() == Checksum::Verified, events);
+        }
+        if self.goes_on() { Route::Onward } else { Route::Here }
+    }
+
+    /// Whether the frame that was looked at goes to another core.
+    fn goes_on(&self) -> bool {
+        self.fellows.as_ref().is_some_and(Fellows::goes_on)
+    }
+
+    #[inline(never)]
+    fn goes_up_among(&mut self, now: Instant, bytes: &[u8], verified: bool, events: &mut Events) {
+        self.goes_up(now, bytes, verified, events);
+    }
+
+    /// A frame has arrived that another core has passed on.
+    fn passed_arrived(&mut self, now: Instant, passed: Passed, events: &mut Events) -> Arrived {
+        let Some(fellows) = &mut self.fellows else { return Arrived(What::Nothing) };
+        fellows.passed_arrived(now, &passed);
+        // Another core's turn may have begun after this one's.
+        self.link.counters.frame_was_passed(now.since(passed.seen_at));
+        // Who goes round is counted where he began.
+        let segments_in = self.link.counters.of(Counter::SegmentsIn);
+        let verified = passed.verified || passed.frame.checksum() == Checksum::Verified;
+        self.goes_up_among(now, passed.frame.bytes(), verified, events);
+        if passed.hops > 0 {
+            self.link.counters.take_back(Counter::SegmentsIn, segments_in);
+            if passed.hops < self.cores().count && !self.goes_on() {
+                sometimes!(StrayKept);
+            }
+        }
+        Arrived(What::Frame(passed))
+    }
+
+    /// What the first core has heard the others hear, too.
+    pub(crate) fn pass_on_hearsay(&mut self, hearsay: Hearsay) {
+        if let Some(fellows) = &mut self.fellows {
+            fellows.pass_on_hearsay(hearsay);
+        }
+    }
+
+    /// A flow leads to a connection of ours from now on, or to its handshake.
+    #[inline]
+    pub(crate) fn flow_opened(&mut self, flow: &Flow) {
+        if let Some(fellows) = &mut self.fellows {
+            fellows.opened(&self.flows, flow);
+        }
+    }
+
+    /// It does not any more.
+    #[inline]
+    pub(crate) fn flow_closed(&mut self, flow: &Flow) {
+        if let Some(fellows) = &mut self.fellows {
+            fellows.closed(&self.flows, flow);
+        }
+    }
+}
