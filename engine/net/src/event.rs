@@ -118,3 +118,8 @@ pub(crate) const EVENTS_AT_ONCE: usize = 6;
 
 /// Events, oldest first: to be emptied after each call that fills it.
 pub type Events = heapless::Vec<Event, EVENTS_MAX>;
+
+/// Whether there is room for what one happening of a connection can cause.
+pub(crate) fn has_room(events: &Events) -> bool {
+    events.len() + EVENTS_AT_ONCE <= EVENTS_MAX
+}

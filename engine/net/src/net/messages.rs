@@ -9,7 +9,7 @@ use crate::config::Cores;
 use crate::cores::{Arrived, Fellows, Hearsay, Message, NetMessage, Passed, Route, What};
 use crate::counters::Counter;
 use crate::event::Events;
-use crate::flow::Flow;
+use crate::icmp::Report;
 
 impl Net {
     /// The frame of an arrival has been handled, and is not needed any more. It goes where `route` says; or it is given back,
@@ -80,15 +80,15 @@ impl Net {
         self.fellows.as_ref().map_or(0, Fellows::frames_away)
     }
 
-    pub(crate) fn cores(&self) -> Cores {
+    pub(super) fn cores(&self) -> Cores {
         self.fellows.as_ref().map_or(Cores::ALONE, Fellows::cores)
     }
 
     /// A frame has arrived by the card of one of several cores.
     #[cold]
-    pub(crate) fn frame_arrived_among(&mut self, now: Instant, frame: &Frame, events: &mut Events) -> Route {
+    pub(super) fn frame_arrived_among(&mut self, now: Instant, frame: &Frame, events: &mut Events) -> Route {
         let Some(fellows) = &mut self.fellows else { return Route::Here };
-        if fellows.is_for_us(now, frame, &self.link, |flow| self.flows.bucket(flow)) {
+        if fellows.is_for_us(now, frame, &self.link, |flow| self.tcp.bucket(flow)) {
             self.goes_up_among(now, frame.bytes(), frame.checksum() == Checksum::Verified, events);
         }
         if self.goes_on() { Route::Onward } else { Route::Here }
@@ -123,26 +123,17 @@ impl Net {
         Arrived(What::Frame(passed))
     }
 
+    /// Somebody on the way reports trouble with a segment that claims to be ours. If it is not of this core, the others hear of it.
+    pub(super) fn trouble_reported(&mut self, now: Instant, report: &Report, events: &mut Events) {
+        if !self.tcp.trouble_reported(now, report, &mut self.link.counters, events) {
+            self.pass_on_hearsay(Hearsay::Trouble(*report));
+        }
+    }
+
     /// What the first core has heard the others hear, too.
-    pub(crate) fn pass_on_hearsay(&mut self, hearsay: Hearsay) {
+    pub(super) fn pass_on_hearsay(&mut self, hearsay: Hearsay) {
         if let Some(fellows) = &mut self.fellows {
             fellows.pass_on_hearsay(hearsay);
-        }
-    }
-
-    /// A flow leads to a connection of ours from now on, or to its handshake.
-    #[inline]
-    pub(crate) fn flow_opened(&mut self, flow: &Flow) {
-        if let Some(fellows) = &mut self.fellows {
-            fellows.opened(&self.flows, flow);
-        }
-    }
-
-    /// It does not any more.
-    #[inline]
-    pub(crate) fn flow_closed(&mut self, flow: &Flow) {
-        if let Some(fellows) = &mut self.fellows {
-            fellows.closed(&self.flows, flow);
         }
     }
 }

@@ -83,7 +83,7 @@ fn a_refusal_and_a_silence_are_told_apart() {
     world.says_nothing();
     let silent = world.net.connect(world.now, at(PEER)).unwrap();
     assert_eq!(world.waits(Micros::from_secs(300)), [Told::Closed(silent, CloseReason::TimedOut)]);
-    assert_eq!((world.net.connection_count(), world.net.flows.len()), (0, 0));
+    assert_eq!((world.net.connection_count(), world.net.flow_count()), (0, 0));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn no_two_connections_to_one_service_share_a_port_and_a_full_table_is_said() {
         world.net.connect(world.now, at(PEER)).unwrap();
     }
     assert_eq!(world.net.connect(world.now, at(PEER)), Err(Unsent::Full));
-    assert_eq!(world.net.flows.len(), room);
+    assert_eq!(world.net.flow_count(), room);
     neighbour_answers(&mut world);
     let mut ports: Vec<u16> =
         world.says().iter().filter(|frame| frame[12..14] == [8, 0]).map(|frame| Tcp::read(frame).1.from.1).collect();
@@ -132,7 +132,7 @@ fn what_cannot_be_reached_is_refused_at_once() {
     assert_eq!(world.net.connect(world.now, at(US)), Err(Unsent::NoRoute));
     assert_eq!(world.net.connect(world.now, at(Ipv4Addr::BROADCAST)), Err(Unsent::NoRoute));
     assert_eq!(world.net.connect(world.now, "[2001:db8::1]:25".parse().unwrap()), Err(Unsent::NoRoute));
-    assert_eq!(world.net.flows.len(), 0);
+    assert_eq!(world.net.flow_count(), 0);
 }
 
 #[test]
@@ -142,5 +142,5 @@ fn whoever_gives_up_before_the_answer_leaves_nothing_behind() {
     world.says();
     world.net.close(connection);
     world.says();
-    assert_eq!((world.net.connection_count(), world.net.flows.len()), (0, 0));
+    assert_eq!((world.net.connection_count(), world.net.flow_count()), (0, 0));
 }

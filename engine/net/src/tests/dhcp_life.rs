@@ -288,7 +288,7 @@ fn a_refused_renewal_ends_the_address_and_its_connections() {
     let told = world.hears(&frame(&answer(DhcpMessageType::Nak, &renewal)));
     assert_eq!(told, [Told::Address(None)]);
     assert_eq!(world.next_deadline(), [Told::Closed(connection, CloseReason::Aborted)]);
-    assert_eq!((world.net.connection_count(), world.net.flows.len()), (0, 0));
+    assert_eq!((world.net.connection_count(), world.net.flow_count()), (0, 0));
     assert_eq!(read(&world.says_one()).kind, DhcpMessageType::Discover);
 }
 

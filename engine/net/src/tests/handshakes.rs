@@ -97,14 +97,14 @@ fn a_conversation_from_the_handshake_to_time_wait() {
     let last = world.says_tcp();
     assert_eq!(last.acknowledgment, Some(peer.next));
     assert_eq!(world.net.connection_count(), 0);
-    assert_eq!(world.net.time_wait.len(), 1);
+    assert_eq!(world.net.time_wait_count(), 1);
 
     // The last word was lost: the peer repeats its FIN, and so do we our acknowledgment.
     peer.next -= 1;
     assert_eq!(peer.says(&mut world, TcpControl::Fin, b""), []);
     assert_eq!(world.says_tcp(), last);
     world.waits(Micros::from_secs(61));
-    assert_eq!(world.net.time_wait.len(), 0);
+    assert_eq!(world.net.time_wait_count(), 0);
     assert_eq!(world.net.send(world.now, connection, b"?"), 0, "the name names nothing any more");
 }
 
@@ -118,7 +118,7 @@ fn an_acknowledgment_that_leaves_nothing_to_say_makes_no_work_and_moves_no_deadl
     peer.hears(&world.says_tcp());
     let before = world.net.next_deadline();
     assert_eq!(peer.says(&mut world, TcpControl::None, b""), []);
-    assert!(world.net.touched.is_empty());
+    assert!(world.net.is_quiet());
     assert_eq!(world.net.next_deadline(), before);
 
     // Bytes that nobody answers are acknowledged after a while, sooner than anything else was due.
@@ -191,7 +191,7 @@ fn a_syn_ack_is_repeated_and_given_up() {
     let repeated = world.says();
     assert!(repeated.iter().any(|frame| frame[12..14] == [8, 0] && Tcp::read(frame).1 == first));
     world.waits(Micros::from_secs(300));
-    assert_eq!(world.net.half_open.len(), 0);
+    assert_eq!(world.net.handshake_count(), 0);
     assert_eq!(world.net.next_deadline(), None, "nothing is left of it");
 }
 
@@ -401,7 +401,7 @@ fn an_aborted_connection_resets_its_peer_and_is_gone() {
     world.net.abort(connection);
     assert_eq!(world.says_tcp().control, TcpControl::Rst);
     assert_eq!(world.net.connection_count(), 0);
-    assert_eq!(world.net.flows.len(), 0);
+    assert_eq!(world.net.flow_count(), 0);
 }
 
 #[test]

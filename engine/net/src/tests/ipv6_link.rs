@@ -382,5 +382,5 @@ fn the_card_is_believed_in_what_it_says_of_checksums() {
     let mut wrong = udp((NEAR, 4000), (own, 53), b"?");
     wrong[6] ^= 1;
     assert_eq!(world.hears_as(&to(own, NEAR, 17, &wrong), machine::Checksum::Verified).len(), 1);
-    assert_eq!(world.net.link.interface.hardware, CARD);
+    assert_eq!(world.net.hardware(), CARD);
 }

@@ -146,9 +146,9 @@ fn a_conversation_from_the_handshake_to_time_wait() {
     assert_eq!(told, [Told::PeerClosed(connection), Told::Closed(connection, CloseReason::Normal)]);
     assert_eq!(segments(&mut world)[0].acknowledgment, Some(peer.next));
     assert_eq!(world.net.connection_count(), 0);
-    assert_eq!(world.net.time_wait.len(), 1);
+    assert_eq!(world.net.time_wait_count(), 1);
     world.waits(Micros::from_secs(61));
-    assert_eq!(world.net.flows.len(), 0);
+    assert_eq!(world.net.flow_count(), 0);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn the_same_ports_over_each_family_and_each_address_are_connections_of_their_own
     let mut peers = [Peer::of(own[0]), Peer::of(own[1])];
     let connections = peers.each_mut().map(|peer| peer.connects(&mut world, Some(1440)).0);
     assert_ne!(connections[0], connections[1]);
-    assert_eq!(world.net.flows.len(), 3);
+    assert_eq!(world.net.flow_count(), 3);
     for (peer, connection) in peers.iter_mut().zip(connections) {
         assert_eq!(peer.says(&mut world, TcpControl::Psh, b"x"), [Told::Data(connection, b"x".to_vec())]);
     }
@@ -219,7 +219,7 @@ fn the_same_ports_over_each_family_and_each_address_are_connections_of_their_own
     let (peer, us) = (super::messages::PEER.to_ipv6_mapped(), US.to_ipv6_mapped());
     let forged = Peer { own: (peer, 4000), ..Peer::of(us) };
     assert_eq!(world.hears(&forged.segment(TcpControl::Rst, b"").frame(PEER_CARD)), []);
-    assert_eq!(world.net.flows.len(), 3);
+    assert_eq!(world.net.flow_count(), 3);
 }
 
 #[test]

@@ -365,8 +365,8 @@ fn the_pools_are_whole_after_a_conversation() {
     let sizes = limits().pools;
     let net = &talk.world.net;
     assert_eq!(net.connection_count(), 0);
-    assert_eq!(net.pools.free_send_queues(), sizes.send_queues);
-    assert_eq!(net.pools.free_receive_queues(), sizes.receive_queues);
-    assert_eq!(net.pools.free_blocks(), sizes.blocks);
-    assert_eq!(net.flows.len(), 0, "not even TIME-WAIT is left");
+    assert_eq!(net.pools().free_send_queues(), sizes.send_queues);
+    assert_eq!(net.pools().free_receive_queues(), sizes.receive_queues);
+    assert_eq!(net.pools().free_blocks(), sizes.blocks);
+    assert_eq!(net.flow_count(), 0, "not even TIME-WAIT is left");
 }

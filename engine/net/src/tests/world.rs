@@ -168,7 +168,7 @@ impl World {
 
     /// What is kept of the parts' deadlines is true, whatever happened to them.
     fn knows_its_chores(&self) {
-        let (kept, next) = (self.net.chores_at, self.net.next_chore());
+        let (kept, next) = self.net.chores();
         assert!(self.net.is_stirred() || kept == next, "kept: {kept:?}, and it is {next:?}");
     }
 

@@ -11,7 +11,6 @@ use tasks::Budget;
 use super::super::machine_in_memory::{CARD, TestMachine};
 use super::super::messages::{GATEWAY, GATEWAY_CARD, PEER, PEER_CARD, Tcp, US, arp};
 use super::super::world::{SECRET, SMTP, limits, our_address};
-use crate::cores::Fellows;
 use crate::{
     Addressing, Config, ConnectionId, Cores, Counters, Event, Events, Ipv6Addressing, Limits, Net, NetMessage, Output,
 };
@@ -229,8 +228,8 @@ impl House {
     /// Asserts that no core knows any flow.
     pub(super) fn remembers_nothing(&self) {
         for net in &self.nets {
-            assert_eq!((net.flows.len(), net.connection_count(), net.handshake_count()), (0, 0, 0));
-            assert!(net.fellows.as_ref().is_none_or(Fellows::holds_nothing));
+            assert_eq!((net.flow_count(), net.connection_count(), net.handshake_count()), (0, 0, 0));
+            assert!(net.holds_nothing());
         }
     }
 }

@@ -57,8 +57,8 @@ fn is_let_in(peer: &mut Peer, answer: &Tcp, world: &mut World) {
 
 fn nothing_is_left(world: &mut World) {
     world.waits(Micros::from_secs(500));
-    assert_eq!(world.net.half_open.len(), 0);
-    assert_eq!(world.net.flows.len(), world.net.connection_count());
+    assert_eq!(world.net.handshake_count(), 0);
+    assert_eq!(world.net.flow_count(), world.net.connection_count());
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_crowd_is_let_in_by_turns_and_pushes_nobody_out() {
     flood(&mut world, 2..1_000);
     world.now = world.now + Micros(SYN_ACK_WAIT.0 - 1);
     flood(&mut world, 2..1_000);
-    assert_eq!(world.net.half_open.len(), ROOM);
+    assert_eq!(world.net.handshake_count(), ROOM);
     assert_eq!(world.net.counters().of(Counter::CookiesOut), 0);
     is_let_in(&mut first, &answer, &mut world);
     assert!(knocks(&Peer::at_port(30_000), &mut world).is_some(), "there is room again");
@@ -87,7 +87,7 @@ fn while_syns_flood_in_who_knocks_again_gets_in_and_nothing_leaks() {
     let answer = knocks(&real, &mut world).unwrap();
     flood(&mut world, 20_000..29_000);
     is_let_in(&mut real, &answer, &mut world);
-    assert_eq!((world.net.counters().of(Counter::CookiesOut), world.net.half_open.len()), (0, ROOM - 1));
+    assert_eq!((world.net.counters().of(Counter::CookiesOut), world.net.handshake_count()), (0, ROOM - 1));
     nothing_is_left(&mut world);
 }
 
@@ -128,7 +128,7 @@ fn where_a_flood_knocks_again_too_who_is_real_gets_in_by_a_cookie() {
     assert_eq!(knocks(&real, &mut world), None);
     world.waits(SYN_ACK_WAIT);
     flood(&mut world, 1..1_000);
-    assert_eq!(world.net.half_open.len(), ROOM);
+    assert_eq!(world.net.handshake_count(), ROOM);
     let answer = knocks(&real, &mut world).unwrap();
     is_let_in(&mut real, &answer, &mut world);
     assert_eq!(world.net.counters().of(Counter::CookiesIn), 1);

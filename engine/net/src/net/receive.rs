@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 
 use machine::{Checksum, Frame, Instant};
 
+use super::Net;
 use crate::arp::ArpNews;
 use crate::cores::{Hearsay, Route};
 use crate::counters::Counter;
@@ -11,15 +12,20 @@ use crate::dhcp::Outcome;
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
 use crate::event::{Event, Events, Place};
 use crate::icmp::Complaint;
-use crate::icmpv6::Icmpv6News;
+use crate::icmpv6::{self, Icmpv6News};
 use crate::interface::Meant;
-use crate::ip::Local;
+use crate::ip::{Ip, Local};
 use crate::ipv4::{self, PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
-use crate::ipv6::PROTOCOL_ICMPV6;
-use crate::net::Net;
+use crate::ipv6::extensions::{Fragment, Problem, Walked, walk};
+use crate::ipv6::{self, IPV6_BYTES, PROTOCOL_ICMPV6};
 use crate::reassembly::{Key, Part, Progress};
 use crate::received::Received;
 use crate::udp;
+
+/// Where the IPv6 header names what follows it.
+const NEXT_HEADER_AT: usize = 6;
+/// Where it says how long that is.
+const LENGTH_AT: usize = 4;
 
 impl Net {
     /// A frame has arrived. What it meant is added to `events`, which must be empty; the bytes of [`Event::Data`] lie
@@ -37,7 +43,7 @@ impl Net {
     /// A frame is for this core to look at. `verified`: its transport checksum is known to be right. The path of a machine with
     /// one core, and a second time for those with several: only so does the first cost no call.
     #[inline(always)]
-    pub(crate) fn goes_up(&mut self, now: Instant, bytes: &[u8], verified: bool, events: &mut Events) {
+    pub(super) fn goes_up(&mut self, now: Instant, bytes: &[u8], verified: bool, events: &mut Events) {
         if let Some(buffer) = self.reassembled.take() {
             self.reassembly.put_back(buffer);
         }
@@ -138,7 +144,7 @@ impl Net {
         }
     }
 
-    pub(crate) fn fragment_arrived(&mut self, now: Instant, part: &Part, received: &Received<'_>, events: &mut Events) {
+    pub(super) fn fragment_arrived(&mut self, now: Instant, part: &Part, received: &Received<'_>, events: &mut Events) {
         self.link.counters.count(Counter::FragmentsIn);
         let index = match self.reassembly.fragment_arrived(now, part, received.payload) {
             Progress::Waiting => return,
@@ -164,7 +170,7 @@ impl Net {
     /// Of one piece with what calls it, so that what all layers have found of a segment is handed on in registers. Whatever else may be there is copied, since
     /// only what nobody points at stays in them.
     #[inline(always)]
-    pub(crate) fn transport_arrived(
+    pub(super) fn transport_arrived(
         &mut self,
         now: Instant,
         received: &Received<'_>,
@@ -172,7 +178,7 @@ impl Net {
         events: &mut Events,
     ) {
         if received.protocol == PROTOCOL_TCP {
-            return self.tcp_arrived(now, received, place, events);
+            return self.tcp.arrived(now, received, place, &mut self.link, &mut self.fellows, events);
         }
         let received = *received;
         self.other_transport_arrived(now, &received, place, events);
@@ -244,6 +250,130 @@ impl Net {
                 self.change_address(now, address);
             }
             Outcome::Refused => self.change_address(now, None),
+        }
+    }
+
+    pub(super) fn ipv6_arrived(
+        &mut self,
+        now: Instant,
+        ethernet: ethernet::Header,
+        packet: &[u8],
+        verified: bool,
+        events: &mut Events,
+    ) {
+        if !self.link.ndp.is_spoken() {
+            self.link.counters.count(Counter::DroppedUnknownProtocol);
+            return;
+        }
+        let header = ipv6::Header::parse(packet);
+        let Some((ip, packet)) = header.and_then(|ip| Some((ip, ip.cut(packet)?))) else {
+            self.link.counters.count(Counter::DroppedMalformed);
+            return;
+        };
+        let is_ours = self.link.ndp.meant(ip.source).0 == Meant::Us;
+        if ip.source.is_multicast() || !ipv6::is_possible(ip.source) || is_ours {
+            self.link.counters.count(Counter::DroppedBadSource);
+            return;
+        }
+        let (meant, local) = self.link.ndp.meant(ip.destination);
+        if meant == Meant::Others {
+            self.link.counters.count(Counter::DroppedBadDestination);
+            return;
+        }
+        let received = Received {
+            ethernet,
+            source: ip.source.into(),
+            destination: ip.destination.into(),
+            local,
+            meant,
+            hop_limit: ip.hop_limit,
+            is_marked: ip.is_marked,
+            protocol: ip.next_header,
+            named_at: NEXT_HEADER_AT as u16,
+            packet,
+            begins_datagram: true,
+            payload: &[],
+            verified,
+        };
+        self.walked(now, walk(packet, ip.next_header, NEXT_HEADER_AT, IPV6_BYTES), &received, events);
+    }
+
+    /// The headers of a packet have been walked over; `received` lacks what was found there.
+    #[inline]
+    fn walked(&mut self, now: Instant, walked: Walked, received: &Received<'_>, events: &mut Events) {
+        match walked {
+            Walked::Payload { protocol, at, named_at } => {
+                let payload = received.packet.get(at..).unwrap_or_default();
+                let place = Place::Frame(ETHERNET_BYTES + at..ETHERNET_BYTES + at + payload.len());
+                let received = Received { protocol, named_at: named_at as u16, payload, ..*received };
+                self.ipv6_transport_arrived(now, &received, place, events);
+            }
+            Walked::Fragment(fragment) => self.ipv6_fragment_arrived(now, &fragment, received, events),
+            Walked::Refused(problem) => {
+                self.link.counters.count(Counter::DroppedMalformed);
+                self.icmpv6.complain(&mut self.link, now, received, icmpv6::Complaint::Problem(problem));
+            }
+            Walked::Dropped | Walked::Truncated => self.link.counters.count(Counter::DroppedMalformed),
+        }
+    }
+
+    #[inline(never)]
+    fn ipv6_transport_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
+        // Nobody speaks as nobody, except to find out who he may be.
+        if received.source == Ip::UNSPECIFIED && received.protocol != PROTOCOL_ICMPV6 {
+            self.link.counters.count(Counter::DroppedBadSource);
+            return;
+        }
+        self.transport_arrived(now, received, place, events);
+    }
+
+    fn ipv6_fragment_arrived(
+        &mut self,
+        now: Instant,
+        fragment: &Fragment,
+        received: &Received<'_>,
+        events: &mut Events,
+    ) {
+        let payload = received.packet.get(fragment.at..).unwrap_or_default();
+        let problem = if fragment.more && !payload.len().is_multiple_of(8) {
+            Some(Problem::new(Problem::FIELD, LENGTH_AT))
+        } else if usize::from(fragment.offset) + payload.len() > usize::from(u16::MAX) {
+            Some(Problem::new(Problem::FIELD, fragment.header_at + 2))
+        } else if fragment.offset == 0 && walk(payload, fragment.next_header, 0, 0) == Walked::Truncated {
+            // All headers stand in the first one, so that those who look on see what it is (RFC 7112).
+            Some(Problem::new(Problem::INCOMPLETE, 0))
+        } else {
+            None
+        };
+        let received = Received { payload, begins_datagram: fragment.offset == 0, ..*received };
+        if let Some(problem) = problem {
+            self.link.counters.count(Counter::FragmentsIn);
+            self.link.counters.count(Counter::ReassemblyFailed);
+            self.icmpv6.complain(&mut self.link, now, &received, icmpv6::Complaint::Problem(problem));
+            return;
+        }
+        let key = Key {
+            source: received.source,
+            destination: received.destination,
+            identification: fragment.identification,
+            protocol: 0,
+        };
+        let part =
+            Part { key, offset: fragment.offset, more_fragments: fragment.more, begins_with: fragment.next_header };
+        self.fragment_arrived(now, &part, &received, events);
+    }
+
+    /// All parts of a packet are there: `payload` is what follows the fragment headers, and `protocol` its first header.
+    pub(super) fn reassembled_ipv6_arrived(&mut self, now: Instant, received: &Received<'_>, events: &mut Events) {
+        match walk(received.payload, received.protocol, 0, 0) {
+            Walked::Payload { protocol, at, .. } => {
+                let payload = received.payload.get(at..).unwrap_or_default();
+                // The packet itself is not there any more, so it cannot be quoted.
+                let whole = Received { protocol, payload, begins_datagram: false, ..*received };
+                self.ipv6_transport_arrived(now, &whole, Place::Reassembled(at..at + payload.len()), events);
+            }
+            // Fragments of fragments have no use.
+            _ => self.link.counters.count(Counter::DroppedMalformed),
         }
     }
 }

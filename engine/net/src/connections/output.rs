@@ -3,72 +3,34 @@
 //! A connection stands among the touched ones at most once, so their queue cannot overflow. What finds the card full
 //! stays where it is and is tried again in the next turn: nothing is lost, and nothing is sent twice.
 
-use core::net::{Ipv4Addr, SocketAddr};
-
 use machine::{Instant, Machine, Offloads, Piece, TransmitError};
 use tasks::Budget;
 
-use crate::connect;
+use super::{Tcp, connect};
+use crate::cores::Fellows;
 use crate::counters::{Counter, Counters};
-use crate::dhcp::{CLIENT_PORT, SERVER_PORT, Step};
 use crate::event::ConnectionId;
-use crate::net::Net;
+use crate::link::Link;
 use crate::tcp::{Ended, Flags, Full, SegmentToSend, SendLimits};
 use crate::template::{Head, Template};
-use crate::udp;
 
-/// How far the out phase came.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Output {
-    /// Everything that may be sent now is with the card.
-    All,
-    /// The budget is spent and there is more: the next turn goes on.
-    More,
-    /// The card has no room for more: the next turn tries again, and room wakes who sleeps until then.
-    CardFull,
-}
-
-impl Net {
-    /// Hands the card all that is to be sent, as far as `budget` (connections and handshakes) and the card's
-    /// ring allow.
-    pub fn output(&mut self, now: Instant, machine: &mut impl Machine, budget: &mut Budget) -> Output {
-        let chores_are_due = self.chores_are_due(now);
-        if chores_are_due {
-            self.dhcp_output(now);
-            self.link.ask_neighbours(now);
-            self.link.ndp_output(now);
-        }
-        let result = match self.link.output(machine) {
-            true if chores_are_due => self
-                .handshakes_output(now, machine, budget)
-                .and_then(|()| self.connections_output(now, machine, budget)),
-            true => self.connections_output(now, machine, budget),
-            false => Err(Full),
-        };
-        self.keep_chores();
-        match result {
-            Ok(()) if self.touched.is_empty() => Output::All,
-            Ok(()) => Output::More,
-            // Handshakes that find the budget spent say that the card is full.
-            Err(Full) if budget.is_spent() => Output::More,
-            Err(Full) => {
-                self.link.counters.count(Counter::CardFull);
-                Output::CardFull
-            }
-        }
-    }
-
-    fn connections_output(
+impl Tcp {
+    /// Lets the connections speak to which something has happened.
+    ///
+    /// Errors: the card is full.
+    pub(crate) fn connections_output(
         &mut self,
         now: Instant,
         machine: &mut impl Machine,
+        link: &mut Link,
+        fellows: &mut Option<Fellows>,
         budget: &mut Budget,
     ) -> Result<(), Full> {
         self.touched.begin_turn();
         while !budget.is_spent() {
             let Some(id) = self.touched.next_ready() else { break };
             budget.take();
-            if let Err(full) = self.connection_output(now, ConnectionId(id), machine) {
+            if let Err(full) = self.connection_output(now, ConnectionId(id), machine, link, fellows) {
                 self.touched.resume(id);
                 return Err(full);
             }
@@ -76,23 +38,25 @@ impl Net {
         Ok(())
     }
 
-    pub(crate) fn connection_output(
+    pub(super) fn connection_output(
         &mut self,
         now: Instant,
         connection: ConnectionId,
         machine: &mut impl Machine,
+        link: &mut Link,
+        fellows: &mut Option<Fellows>,
     ) -> Result<(), Full> {
         let Some(found) = self.connections.get_mut(connection.0) else { return Ok(()) };
         if connect::is_unresolved(&found.template) {
-            return self.unresolved_output(now, connection, machine);
+            return self.unresolved_output(now, connection, machine, link, fellows);
         }
         let (template, sent_to) = (&found.template, &mut found.sent_to);
         let limits = if template.local().is_ipv4() {
             self.send_limits
         } else {
-            SendLimits { local_mss: self.link.mss_ipv6(), ..self.send_limits_ipv6 }
+            SendLimits { local_mss: link.mss_ipv6(), ..self.send_limits_ipv6 }
         };
-        let (counters, offloads) = (&mut self.link.counters, self.offloads);
+        let (counters, offloads) = (&mut link.counters, self.offloads);
         let mut again = false;
         let mut emit = |segment: &SegmentToSend, pieces: &[Piece]| {
             transmit(machine, template, segment, pieces, offloads, counters)?;
@@ -107,37 +71,46 @@ impl Net {
         };
         let result = found.tcb.output(now, limits, &self.pools, &mut emit);
         if again {
-            self.doubt_way(now, connection);
+            self.doubt_way(now, connection, link);
         }
-        self.settle(now, connection);
+        self.settle(now, connection, fellows);
         result
     }
 
     /// A connection has spoken: its timer is set, and if that was its last word it is buried.
     #[inline]
-    pub(crate) fn settle(&mut self, now: Instant, connection: ConnectionId) {
+    pub(super) fn settle(&mut self, now: Instant, connection: ConnectionId, fellows: &mut Option<Fellows>) {
         let Some(found) = self.connections.get_mut(connection.0) else { return };
         if let Some(deadline) = found.tcb.deadline(now).filter(|deadline| *deadline < found.armed_for) {
             found.armed_for = deadline;
             self.timers.set(connection.0, deadline);
         }
         match found.tcb.ended() {
-            Some(Ended::Gone) => self.bury(now, connection, None),
-            Some(Ended::TimeWait(time_wait)) => self.bury(now, connection, Some(time_wait)),
+            Some(Ended::Gone) => self.bury(now, connection, None, fellows),
+            Some(Ended::TimeWait(time_wait)) => self.bury(now, connection, Some(time_wait), fellows),
             None => {}
         }
     }
 
     /// Something had to be sent again: perhaps the neighbour is not where he was (RFC 1122 §3.3.1.4).
-    fn doubt_way(&mut self, now: Instant, connection: ConnectionId) {
+    fn doubt_way(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
         let Some(found) = self.connections.get_mut(connection.0) else { return };
-        if let Some(hardware) = self.link.doubt_way(now, found.template.flow().peer) {
+        if let Some(hardware) = link.doubt_way(now, found.template.flow().peer) {
             found.template.set_peer(hardware);
         }
     }
 
-    fn handshakes_output(&mut self, now: Instant, machine: &mut impl Machine, budget: &mut Budget) -> Result<(), Full> {
-        let (link, offloads) = (&mut self.link, self.offloads);
+    /// Answers callers whose handshakes are under way.
+    ///
+    /// Errors: the card is full, or the budget spent.
+    pub(crate) fn handshakes_output(
+        &mut self,
+        now: Instant,
+        machine: &mut impl Machine,
+        link: &mut Link,
+        budget: &mut Budget,
+    ) -> Result<(), Full> {
+        let offloads = self.offloads;
         self.half_open.output(now, |caller, segment| {
             if !budget.take() {
                 return Err(Full);
@@ -150,22 +123,6 @@ impl Net {
             link.adapt_options(caller.flow.local, &mut segment.options);
             transmit(machine, &template, &segment, &[], offloads, &mut link.counters)
         })
-    }
-
-    fn dhcp_output(&mut self, now: Instant) {
-        while let Some(step) = self.dhcp.as_mut().and_then(|dhcp| dhcp.next_step(now)) {
-            let request = match step {
-                Step::Send(request) => request,
-                Step::GiveUpAddress => {
-                    self.change_address(now, None);
-                    continue;
-                }
-            };
-            let source = SocketAddr::from((request.source, CLIENT_PORT));
-            let to = SocketAddr::from((request.server.unwrap_or(Ipv4Addr::BROADCAST), SERVER_PORT));
-            // A message that finds no room or no route is asked for again when its wait is over.
-            let _ = udp::send(&mut self.link, now, source, to, request.len(), |bytes| request.emit(bytes));
-        }
     }
 }
 

@@ -11,14 +11,15 @@ use core::net::SocketAddr;
 
 use machine::{Ethernet, Instant, Machine, Offloads, Piece};
 
+use super::{Connection, Tcp};
 use crate::config::Cores;
+use crate::cores::Fellows;
 use crate::counters::Counter;
 use crate::ethernet::BROADCAST;
 use crate::event::ConnectionId;
 use crate::flow::{Ends, Entry, Flow};
 use crate::ip::{Ip, Local};
-use crate::link::Unsent;
-use crate::net::{Connection, Net};
+use crate::link::{Link, Unsent};
 use crate::tcp::{Full, SegmentToSend, SendLimits, Tcb};
 use crate::template::{Head, Template};
 
@@ -31,43 +32,48 @@ const TRIES_MAX: u32 = 64;
 /// The destination of a template whose neighbour is not known yet. Nothing is ever sent there.
 const UNKNOWN: Ethernet = BROADCAST;
 
-impl Net {
-    /// Opens a connection to `peer`. [`crate::Event::Connected`] follows, or [`crate::Event::Closed`] with the reason; until
-    /// then nothing can be sent.
+impl Tcp {
+    /// Opens a connection to `peer`.
     ///
-    /// Errors: [`Unsent::NoRoute`] without an address or a way to the peer; [`Unsent::Full`] when there is no room for
-    /// another connection, or no port to be had.
-    pub fn connect(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, Unsent> {
+    /// Errors: [`Unsent::NoRoute`], [`Unsent::Full`].
+    pub(crate) fn connect(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        link: &mut Link,
+        fellows: &mut Option<Fellows>,
+    ) -> Result<ConnectionId, Unsent> {
         let address = Ip::from(peer.ip());
-        if !self.link.is_stranger(address) || !self.link.has_way_to(address) {
+        if !link.is_stranger(address) || !link.has_way_to(address) {
             return Err(Unsent::NoRoute);
         }
-        let (local, own) = self.link.source_for(now, address).ok_or(Unsent::NoRoute)?;
-        let flow = self.free_flow(local, peer).ok_or(Unsent::Full)?;
+        let (local, own) = link.source_for(now, address).ok_or(Unsent::NoRoute)?;
+        let cores = fellows.as_ref().map_or(Cores::ALONE, Fellows::cores);
+        let flow = self.free_flow(local, peer, cores, link.counters.of(Counter::Connects)).ok_or(Unsent::Full)?;
         let beginning = self.initial_sequences.next(now, &Ends { flow, own });
-        let hardware = self.link.hardware_for(now, address).unwrap_or(UNKNOWN);
-        let mss = if local.is_ipv4() { self.local_mss } else { self.link.mss_ipv6() };
+        let hardware = link.hardware_for(now, address).unwrap_or(UNKNOWN);
+        let mss = if local.is_ipv4() { self.local_mss } else { link.mss_ipv6() };
         let new = Connection {
             tcb: Tcb::connect(now, beginning, mss),
-            template: self.link.template(hardware, own, &flow),
+            template: link.template(hardware, own, &flow),
             armed_for: Instant::NEVER,
             sent_to: beginning.iss,
             user_is_done: false,
         };
         let id = self.connections.insert(new).map_err(|_| Unsent::Full)?;
         self.flows.set(flow, Entry::Connection(id.index() as u32));
-        self.flow_opened(&flow);
-        self.link.counters.count(Counter::Connects);
+        self.flow_opened(&flow, fellows);
+        link.counters.count(Counter::Connects);
         self.touch(ConnectionId(id));
         Ok(ConnectionId(id))
     }
 
     /// A port of ours from which there is no connection to `peer`: where a keyed hash of the peer and the number of connections
     /// opened so far point (RFC 6056 §3.3.3), or the next one that is free. No two cores have a port in common.
-    fn free_flow(&self, local: Local, peer: SocketAddr) -> Option<Flow> {
+    fn free_flow(&self, local: Local, peer: SocketAddr, cores: Cores, opened: u64) -> Option<Flow> {
         let offset = self.initial_sequences.next(Instant::START, &peer).iss.0;
-        let start = offset.wrapping_add(self.link.counters.of(Counter::Connects) as u32);
-        let Cores { own, count } = self.cores();
+        let start = offset.wrapping_add(opened as u32);
+        let Cores { own, count } = cores;
         (0..TRIES_MAX).find_map(|step| {
             let place = start.wrapping_add(step) % (PORTS / u32::from(count));
             let port = FIRST_PORT + place as u16 * u16::from(count) + u16::from(own.0);
@@ -79,35 +85,37 @@ impl Net {
 
 /// Whether the neighbour of these headers has still to be found.
 #[inline]
-pub(crate) fn is_unresolved(template: &Template) -> bool {
+pub(super) fn is_unresolved(template: &Template) -> bool {
     template.peer() == UNKNOWN
 }
 
-impl Net {
+impl Tcp {
     /// Lets a connection speak whose neighbour was not known when it was opened: as usual if he is known by now. Else what it
     /// has to say is its SYN, which waits for him.
-    pub(crate) fn unresolved_output(
+    pub(super) fn unresolved_output(
         &mut self,
         now: Instant,
         connection: ConnectionId,
         machine: &mut impl Machine,
+        link: &mut Link,
+        fellows: &mut Option<Fellows>,
     ) -> Result<(), Full> {
         let Some(found) = self.connections.get_mut(connection.0) else { return Ok(()) };
         let peer = found.template.flow().peer;
-        if let Some(hardware) = self.link.hardware_for(now, peer) {
+        if let Some(hardware) = link.hardware_for(now, peer) {
             found.template.set_peer(hardware);
-            return self.connection_output(now, connection, machine);
+            return self.connection_output(now, connection, machine, link, fellows);
         }
-        let local_mss = if peer.is_ipv4() { self.local_mss } else { self.link.mss_ipv6() };
+        let local_mss = if peer.is_ipv4() { self.local_mss } else { link.mss_ipv6() };
         let limits = SendLimits { local_mss, ..self.send_limits };
-        let (template, link) = (&found.template, &mut self.link);
+        let template = &found.template;
         let mut hold = |segment: &SegmentToSend, _: &[Piece]| {
             let mut head = Head::NONE;
             link.hold(peer, template.head(&mut head, segment, &[], Offloads::default()).bytes());
             Ok(())
         };
         let result = found.tcb.output(now, limits, &self.pools, &mut hold);
-        self.settle(now, connection);
+        self.settle(now, connection, fellows);
         result
     }
 }

@@ -1,61 +1,68 @@
-//! TCP on the way up: which connection a segment belongs to, and what becomes of those that belong to none.
+//! Segments on the way up: which connection a segment belongs to, and what becomes of those that belong to none.
 
 use core::net::SocketAddr;
 
 use machine::Instant;
 use sometimes::{buggify, sometimes};
 
-use crate::checksum::Sum;
-use crate::cores::Fit;
-use crate::cores::Hearsay;
-use crate::counters::Counter;
+use super::arrival::{Arrival, is_intact, parse};
+use super::{Connection, Tcp};
+use crate::cores::{Fellows, Fit};
+use crate::counters::{Counter, Counters};
 use crate::event::{ConnectionId, Event, Events, Place};
 use crate::flow::{Caller, Ends, Entry, Flow};
 use crate::icmp::{Report, Trouble};
 use crate::interface::Meant;
 use crate::ip::Ip;
-use crate::ipv4::PROTOCOL_TCP;
-use crate::net::{Connection, Net};
+use crate::link::Link;
 use crate::received::Received;
 use crate::tcp::{
-    Actions, CloseReason, Flags, HalfOpenId, HalfOpenVerdict, Handshake, Options, Room, SegmentRepr, SegmentToSend,
+    Actions, CloseReason, Flags, HalfOpenId, HalfOpenVerdict, Handshake, Room, SegmentRepr, SegmentToSend,
     SequenceNumber, Tcb, TimeWaitId, TimeWaitVerdict, reset_for,
 };
-use crate::template::{Head, TCP_BYTES};
+use crate::template::Head;
 
-/// A segment on its way to its connection.
-pub(crate) struct Arrival<'a> {
-    pub(crate) caller: Caller,
-    pub(crate) segment: SegmentRepr<'a>,
-    /// Where the segment's payload lies.
-    pub(crate) place: Place,
+/// What a segment may concern beside its connection: the link, the other cores, and the user, who is told of it.
+struct Beside<'a> {
+    link: &'a mut Link,
+    fellows: &'a mut Option<Fellows>,
+    events: &'a mut Events,
 }
 
-impl Net {
+impl Tcp {
     /// Of one piece with what calls it as far as its connection, so that a segment is not put together in memory before it is known to be worth it.
     #[inline(always)]
-    pub(crate) fn tcp_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
+    pub(crate) fn arrived(
+        &mut self,
+        now: Instant,
+        received: &Received<'_>,
+        place: Place,
+        link: &mut Link,
+        fellows: &mut Option<Fellows>,
+        events: &mut Events,
+    ) {
         // TCP is between two hosts: nothing sent to a group is taken, or answered (RFC 9293 §3.10).
         if received.meant != Meant::Us || crate::ethernet::is_group(received.ethernet.destination) {
-            self.link.counters.count(Counter::DroppedBadDestination);
+            link.counters.count(Counter::DroppedBadDestination);
             return;
         }
         let Some(Arrival { caller, segment, place }) = parse(received, &place) else {
-            self.link.counters.count(Counter::DroppedMalformed);
+            link.counters.count(Counter::DroppedMalformed);
             return;
         };
         if !received.verified && !is_intact(received.source, received.destination, received.payload) {
-            self.link.counters.count(Counter::DroppedChecksum);
+            link.counters.count(Counter::DroppedChecksum);
             return;
         }
-        self.link.counters.count(Counter::SegmentsIn);
+        link.counters.count(Counter::SegmentsIn);
         match self.flows.find(&caller.flow) {
-            Some(Entry::Connection(index)) if self.is_meant_for(index, &segment) => {
-                self.hand_over(now, index, &caller, &segment, &place, events);
+            Some(Entry::Connection(index)) if fellows.is_none() || self.is_meant_for(index, &segment) => {
+                self.hand_over(now, index, &caller, &segment, &place, link, events);
             }
             entry => {
                 let received = *received;
-                self.other_arrived(now, entry, &Arrival { caller, segment, place }, &received, events);
+                let arrival = Arrival { caller, segment, place };
+                self.other_arrived(now, entry, &arrival, &received, &mut Beside { link, fellows, events });
             }
         }
     }
@@ -67,24 +74,21 @@ impl Net {
         entry: Option<Entry>,
         arrival: &Arrival<'_>,
         received: &Received<'_>,
-        events: &mut Events,
+        beside: &mut Beside<'_>,
     ) {
         match entry {
-            entry if self.fellows.is_some() && self.goes_round(now, entry, arrival, received) => {}
-            Some(Entry::Connection(index)) => self.connected_arrived(now, index, arrival, events),
-            Some(Entry::HalfOpen(index)) => self.half_open_arrived(now, HalfOpenId(index), arrival, events),
-            Some(Entry::TimeWait(index)) => self.time_wait_arrived(now, TimeWaitId(index), arrival),
-            None if arrival.segment.flags.has(Flags::SYN) => self.stranger_arrived(now, arrival, None),
-            None => self.stray_arrived(now, arrival, events),
+            entry if beside.fellows.is_some() && self.goes_round(now, entry, arrival, received, beside) => {}
+            Some(Entry::Connection(index)) => self.connected_arrived(now, index, arrival, beside),
+            Some(Entry::HalfOpen(index)) => self.half_open_arrived(now, HalfOpenId(index), arrival, beside),
+            Some(Entry::TimeWait(index)) => self.time_wait_arrived(now, TimeWaitId(index), arrival, beside),
+            None if arrival.segment.flags.has(Flags::SYN) => self.stranger_arrived(now, arrival, None, beside),
+            None => self.stray_arrived(now, arrival, beside),
         }
     }
 
-    /// Whether the connection at `index` may be the one that a segment is for; it is, where there is one core.
+    /// Whether the connection at `index` may be the one that a segment is for, where there are several cores.
     #[inline(always)]
     fn is_meant_for(&self, index: u32, segment: &SegmentRepr<'_>) -> bool {
-        if self.fellows.is_none() {
-            return true;
-        }
         let found = self.connections.id_at(index as usize).and_then(|id| self.connections.get(id));
         found.is_none_or(|found| found.tcb.may_be_meant(segment))
     }
@@ -98,33 +102,34 @@ impl Net {
         entry: Option<Entry>,
         arrival: &Arrival<'_>,
         received: &Received<'_>,
+        beside: &mut Beside<'_>,
     ) -> bool {
-        let Some(fellows) = &self.fellows else { return false };
+        let Some(fellows) = &*beside.fellows else { return false };
         if fellows.all_have_looked() {
             sometimes!(StrayUnknown);
             return false;
         }
-        match self.fit(now, entry, arrival) {
+        match self.fit(now, entry, arrival, beside) {
             Fit::Exactly => false,
-            fit => self
+            fit => beside
                 .fellows
                 .as_mut()
-                .is_some_and(|fellows| fellows.send_round(fit, &arrival.place, received, &mut self.link.counters)),
+                .is_some_and(|fellows| fellows.send_round(fit, &arrival.place, received, &mut beside.link.counters)),
         }
     }
 
-    fn fit(&mut self, now: Instant, entry: Option<Entry>, arrival: &Arrival<'_>) -> Fit {
+    fn fit(&mut self, now: Instant, entry: Option<Entry>, arrival: &Arrival<'_>, beside: &mut Beside<'_>) -> Fit {
         let Arrival { caller, segment, .. } = arrival;
         let fits = match entry {
             _ if segment.flags.opens() => return Fit::Exactly,
             // It was looked at already.
             Some(Entry::Connection(_)) => false,
-            None if self.cookie_completed(now, arrival).is_some() => return Fit::Exactly,
+            None if self.cookie_completed(now, arrival, beside.link).is_some() => return Fit::Exactly,
             None => return Fit::NotAtAll,
             Some(Entry::HalfOpen(index)) if self.half_open.is_reset_by(HalfOpenId(index), caller, segment) => {
                 // It may be for this handshake or for what is elsewhere: it ends both.
                 self.half_open.remove(HalfOpenId(index), caller);
-                self.handshake_gone(&caller.flow);
+                self.handshake_gone(&caller.flow, beside.fellows);
                 return Fit::NotAtAll;
             }
             Some(Entry::HalfOpen(index)) => self.half_open.is_completed_by(HalfOpenId(index), caller, segment),
@@ -133,12 +138,14 @@ impl Net {
         if fits { Fit::Exactly } else { Fit::Somehow }
     }
 
-    fn connected_arrived(&mut self, now: Instant, index: u32, arrival: &Arrival<'_>, events: &mut Events) {
-        self.hand_over(now, index, &arrival.caller, &arrival.segment, &arrival.place, events);
+    fn connected_arrived(&mut self, now: Instant, index: u32, arrival: &Arrival<'_>, beside: &mut Beside<'_>) {
+        let Arrival { caller, segment, place } = arrival;
+        self.hand_over(now, index, caller, segment, place, beside.link, beside.events);
     }
 
     /// Hands a segment to its connection.
     #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "the parts of an arrival stay in registers")]
     fn hand_over(
         &mut self,
         now: Instant,
@@ -146,6 +153,7 @@ impl Net {
         caller: &Caller,
         segment: &SegmentRepr<'_>,
         place: &Place,
+        link: &mut Link,
         events: &mut Events,
     ) {
         let Some(id) = self.connections.id_at(index as usize) else { return };
@@ -156,9 +164,9 @@ impl Net {
         let connection = ConnectionId(id);
         let actions = found.tcb.segment_arrived(now, segment, &mut self.pools);
         if found.template.peer() != caller.came_from {
-            self.came_another_way(now, connection);
+            self.came_another_way(now, connection, link);
         }
-        self.act(now, connection, &actions, Some((segment, place)), events);
+        self.act(now, connection, &actions, Some((segment, place)), &mut link.counters, events);
     }
 
     /// Tells the user what an event did to a connection, and lets the connection speak if it has something to say.
@@ -169,6 +177,7 @@ impl Net {
         connection: ConnectionId,
         actions: &Actions,
         arrived: Option<(&SegmentRepr<'_>, &Place)>,
+        counters: &mut Counters,
         events: &mut Events,
     ) {
         let mut tell = |event| {
@@ -205,7 +214,7 @@ impl Net {
             tell(Event::PeerClosed { connection });
         }
         if let Some(reason) = actions.closed {
-            self.link.counters.add(Counter::ResetsIn, u64::from(reason == CloseReason::Reset));
+            counters.add(Counter::ResetsIn, u64::from(reason == CloseReason::Reset));
             if let Some(found) = self.connections.get_mut(connection.0) {
                 found.user_is_done = true;
             }
@@ -220,26 +229,26 @@ impl Net {
 
     /// A connection's deadline may have come. Most turns come to none, and are not to prepare for one.
     #[inline(never)]
-    pub(crate) fn connection_due(&mut self, now: Instant, connection: ConnectionId, events: &mut Events) {
+    pub(super) fn connection_due(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        counters: &mut Counters,
+        events: &mut Events,
+    ) {
         let Some(found) = self.connections.get_mut(connection.0) else { return };
         found.armed_for = Instant::NEVER;
         let actions = found.tcb.deadline_expired(now, &mut self.pools);
-        self.act(now, connection, &actions, None, events);
+        self.act(now, connection, &actions, None, counters, events);
     }
 
-    fn half_open_arrived(&mut self, now: Instant, id: HalfOpenId, arrival: &Arrival<'_>, events: &mut Events) {
+    fn half_open_arrived(&mut self, now: Instant, id: HalfOpenId, arrival: &Arrival<'_>, beside: &mut Beside<'_>) {
         match self.half_open.segment_arrived(now, id, &arrival.caller, &arrival.segment) {
             HalfOpenVerdict::Nothing => {}
-            HalfOpenVerdict::Respond(answer) => self.answer(now, &arrival.caller, &answer),
-            HalfOpenVerdict::Removed => self.handshake_gone(&arrival.caller.flow),
-            HalfOpenVerdict::Completed(handshake) => self.accept(now, Some(id), &handshake, arrival, events),
+            HalfOpenVerdict::Respond(reply) => answer(beside.link, now, &arrival.caller, &reply),
+            HalfOpenVerdict::Removed => self.handshake_gone(&arrival.caller.flow, beside.fellows),
+            HalfOpenVerdict::Completed(handshake) => self.accept(now, Some(id), &handshake, arrival, beside),
         }
-    }
-
-    /// A handshake has come to nothing, and is forgotten.
-    pub(crate) fn handshake_gone(&mut self, flow: &Flow) {
-        self.flows.remove(flow);
-        self.flow_closed(flow);
     }
 
     /// A handshake is complete; `id` is its entry, unless a cookie has stood for it.
@@ -249,80 +258,92 @@ impl Net {
         id: Option<HalfOpenId>,
         handshake: &Handshake,
         arrival: &Arrival<'_>,
-        events: &mut Events,
+        beside: &mut Beside<'_>,
     ) {
         let Caller { flow, .. } = arrival.caller;
         let Some(service) = self.service_of(flow.local_port) else {
             // The service has closed its port in the meantime.
             if let Some(id) = id {
                 self.half_open.remove(id, &arrival.caller);
-                self.handshake_gone(&flow);
+                self.handshake_gone(&flow, beside.fellows);
             }
-            return self.refuse(now, &arrival.caller, &arrival.segment);
+            return self.refuse(now, &arrival.caller, &arrival.segment, beside.link);
         };
-        let Some(template) = self.link.template_for(now, &arrival.caller) else { return };
+        let Some(template) = beside.link.template_for(now, &arrival.caller) else { return };
         let tcb = Tcb::accepted(now, handshake);
         let sent_to = handshake.iss + 1;
         let new = Connection { tcb, template, armed_for: Instant::NEVER, sent_to, user_is_done: false };
         let Ok(connection) = self.connections.insert(new) else {
             // The entry stays: the peer's next segment tries again.
-            self.link.counters.count(Counter::RefusedFull);
+            beside.link.counters.count(Counter::RefusedFull);
             return;
         };
         match id {
             Some(id) => self.half_open.remove(id, &arrival.caller),
-            None => self.flow_opened(&flow),
+            None => self.flow_opened(&flow, beside.fellows),
         }
         self.flows.set(flow, Entry::Connection(connection.index() as u32));
-        self.link.counters.count(Counter::Accepted);
+        beside.link.counters.count(Counter::Accepted);
         let peer = SocketAddr::new(flow.peer.into(), flow.peer_port);
         // Nobody else has put anything into the events of this frame.
-        let _ = events.push(Event::Accepted { connection: ConnectionId(connection), service, peer });
-        self.connected_arrived(now, connection.index() as u32, arrival, events);
+        let _ = beside.events.push(Event::Accepted { connection: ConnectionId(connection), service, peer });
+        self.connected_arrived(now, connection.index() as u32, arrival, beside);
     }
 
-    fn time_wait_arrived(&mut self, now: Instant, id: TimeWaitId, arrival: &Arrival<'_>) {
+    fn time_wait_arrived(&mut self, now: Instant, id: TimeWaitId, arrival: &Arrival<'_>, beside: &mut Beside<'_>) {
         match self.time_wait.segment_arrived(now, id, &arrival.caller.flow, &arrival.segment) {
             TimeWaitVerdict::Nothing => {}
-            TimeWaitVerdict::Respond(answer) => self.answer(now, &arrival.caller, &answer),
+            TimeWaitVerdict::Respond(reply) => answer(beside.link, now, &arrival.caller, &reply),
             TimeWaitVerdict::NewConnection { snd_nxt } => {
                 self.flows.remove(&arrival.caller.flow);
-                self.stranger_arrived(now, arrival, Some(snd_nxt));
+                self.stranger_arrived(now, arrival, Some(snd_nxt), beside);
             }
         }
     }
 
     /// A SYN that belongs to no connection: it is for a service, or to be refused. `used`: the number after
     /// the last that the connection used which was here before, if that is remembered.
-    fn stranger_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, used: Option<SequenceNumber>) {
+    fn stranger_arrived(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        used: Option<SequenceNumber>,
+        beside: &mut Beside<'_>,
+    ) {
         let (caller, segment) = (&arrival.caller, &arrival.segment);
         if !segment.flags.opens() || self.service_of(caller.flow.local_port).is_none() {
-            self.refuse(now, caller, segment);
+            self.refuse(now, caller, segment, beside.link);
         } else if self.connections.len() >= self.connections.capacity() {
             // Not answered at all: the peer tries again in a second, and by then there may be room.
-            self.link.counters.count(Counter::RefusedFull);
+            beside.link.counters.count(Counter::RefusedFull);
         } else {
-            self.caller_arrived(now, arrival, used);
+            self.caller_arrived(now, arrival, used, beside);
         }
     }
 
     /// Somebody calls for a service: he is remembered, or gets a cookie, or has to call again.
-    fn caller_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, used: Option<SequenceNumber>) {
+    fn caller_arrived(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        used: Option<SequenceNumber>,
+        beside: &mut Beside<'_>,
+    ) {
         let caller = &arrival.caller;
-        let key = self.ends(caller.flow);
+        let key = ends(caller.flow, beside.link);
         if self.half_open.is_full() {
             // Who is real sends the same SYN again.
             let knock = self.knocks.knock(now, &(key, arrival.segment.sequence));
             match self.half_open.make_room(now, knock) {
                 Room::Made { gone, farewell } => {
                     if let Some(reset) = farewell {
-                        self.answer(now, &gone, &reset);
+                        answer(beside.link, now, &gone, &reset);
                     }
-                    self.handshake_gone(&gone.flow);
+                    self.handshake_gone(&gone.flow, beside.fellows);
                 }
                 Room::None => {}
                 Room::Later => {
-                    self.link.counters.count(Counter::RefusedFull);
+                    beside.link.counters.count(Counter::RefusedFull);
                     return;
                 }
             }
@@ -332,78 +353,56 @@ impl Net {
             None => self.initial_sequences.next(now, &key),
         };
         let mut segment = arrival.segment;
-        self.link.adapt_options(caller.flow.local, &mut segment.options);
+        beside.link.adapt_options(caller.flow.local, &mut segment.options);
         let by_cookie = buggify!(CookieAlways);
         let entry = if by_cookie { None } else { self.half_open.syn_arrived(now, *caller, &segment, beginning) };
         match entry {
             Some(id) => {
                 self.flows.set(caller.flow, Entry::HalfOpen(id.0));
-                self.flow_opened(&caller.flow);
+                self.flow_opened(&caller.flow, beside.fellows);
             }
             None => {
-                self.link.counters.count(Counter::CookiesOut);
-                let mut answer = self.cookies.answer(now, &key, &segment, beginning.timestamp_offset);
-                self.link.adapt_options(caller.flow.local, &mut answer.options);
-                self.answer(now, caller, &answer);
+                beside.link.counters.count(Counter::CookiesOut);
+                let mut reply = self.cookies.answer(now, &key, &segment, beginning.timestamp_offset);
+                beside.link.adapt_options(caller.flow.local, &mut reply.options);
+                answer(beside.link, now, caller, &reply);
             }
         }
     }
 
     /// Something other than a SYN that belongs to no connection: it completes a handshake that a cookie stands for, or is
     /// refused.
-    fn stray_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, events: &mut Events) {
-        match self.cookie_completed(now, arrival) {
+    fn stray_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, beside: &mut Beside<'_>) {
+        match self.cookie_completed(now, arrival, beside.link) {
             Some(handshake) => {
-                self.link.counters.count(Counter::CookiesIn);
-                self.accept(now, None, &handshake, arrival, events);
+                beside.link.counters.count(Counter::CookiesIn);
+                self.accept(now, None, &handshake, arrival, beside);
             }
             // A service hears only SYNs, and tells of acknowledgments that nobody has asked for (RFC 9293 §3.10.7.2).
             None if !arrival.segment.flags.has(Flags::ACK)
                 && self.service_of(arrival.caller.flow.local_port).is_some() => {}
-            None => self.refuse(now, &arrival.caller, &arrival.segment),
+            None => self.refuse(now, &arrival.caller, &arrival.segment, beside.link),
         }
     }
 
     /// What was agreed on in the handshake that a segment completes and a cookie of ours stands for.
-    pub(crate) fn cookie_completed(&self, now: Instant, arrival: &Arrival<'_>) -> Option<Handshake> {
-        let key = self.ends(arrival.caller.flow);
+    fn cookie_completed(&self, now: Instant, arrival: &Arrival<'_>, link: &Link) -> Option<Handshake> {
+        let key = ends(arrival.caller.flow, link);
         let offset = self.initial_sequences.timestamp_offset(&key);
         self.cookies.completed(now, &key, &arrival.segment, offset)
     }
 
-    /// `flow` with the address of ours that it names, which is ours no longer if it has none.
-    fn ends(&self, flow: Flow) -> Ends {
-        Ends { flow, own: self.link.own_address(flow.local).unwrap_or(Ip::UNSPECIFIED) }
-    }
-
-    fn refuse(&mut self, now: Instant, caller: &Caller, segment: &SegmentRepr<'_>) {
-        self.link.counters.count(Counter::RefusedClosed);
+    fn refuse(&mut self, now: Instant, caller: &Caller, segment: &SegmentRepr<'_>, link: &mut Link) {
+        link.counters.count(Counter::RefusedClosed);
         if let Some(reset) = reset_for(segment).filter(|_| self.resets.allows(now)) {
-            self.answer(now, caller, &reset);
+            answer(link, now, caller, &reset);
         }
     }
 
-    /// Queues a segment that belongs to no connection.
-    fn answer(&mut self, now: Instant, caller: &Caller, segment: &SegmentToSend) {
-        let Some(template) = self.link.template_for(now, caller) else {
-            self.link.counters.count(Counter::DroppedNoRoute);
-            return;
-        };
-        let mut head = Head::NONE;
-        let head = template.head(&mut head, segment, &[], machine::Offloads::default());
-        let Some(room) = self.link.outbox.reserve(head.bytes().len()) else {
-            self.link.counters.count(Counter::DroppedOut);
-            return;
-        };
-        room.copy_from_slice(head.bytes());
-        self.link.counters.count(Counter::SegmentsOut);
-        self.link.counters.add(Counter::ResetsOut, u64::from(segment.flags.has(Flags::RST)));
-    }
-
     /// Segments of a connection come from another neighbour than ours go to: the neighbour cache decides who is right.
-    fn came_another_way(&mut self, now: Instant, connection: ConnectionId) {
+    fn came_another_way(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
         let Some(found) = self.connections.get_mut(connection.0) else { return };
-        if let Some(hardware) = self.link.hardware_for(now, found.template.flow().peer) {
+        if let Some(hardware) = link.hardware_for(now, found.template.flow().peer) {
             found.template.set_peer(hardware);
         }
     }
@@ -411,15 +410,20 @@ impl Net {
     /// Somebody on the way reports trouble with a segment that claims to be ours. It is a hint and no more: no
     /// established connection ends by it, and retransmission finds out whether it is true (RFC 5927 §4). What it changes
     /// it changes only for a segment that is on its way: a path that carries less, or an attempt to connect that is refused.
-    pub(crate) fn trouble_reported(&mut self, now: Instant, report: &Report, events: &mut Events) {
-        let Some(entry) = self.flows.find(&report.flow) else {
-            return self.pass_on_hearsay(Hearsay::Trouble(*report));
-        };
-        self.link.counters.count(Counter::IcmpErrorsIn);
-        let Entry::Connection(index) = entry else { return };
-        let Some(id) = self.connections.id_at(index as usize) else { return };
+    /// False: we have no such connection.
+    pub(crate) fn trouble_reported(
+        &mut self,
+        now: Instant,
+        report: &Report,
+        counters: &mut Counters,
+        events: &mut Events,
+    ) -> bool {
+        let Some(entry) = self.flows.find(&report.flow) else { return false };
+        counters.count(Counter::IcmpErrorsIn);
+        let Entry::Connection(index) = entry else { return true };
+        let Some(id) = self.connections.id_at(index as usize) else { return true };
         let Some(found) = self.connections.get_mut(id).filter(|found| found.template.flow() == report.flow) else {
-            return;
+            return true;
         };
         let sequence = SequenceNumber(report.sequence);
         match report.trouble {
@@ -429,41 +433,32 @@ impl Net {
             }
             Trouble::Refused => {
                 let actions = found.tcb.refused_on_the_way(sequence, &mut self.pools);
-                self.act(now, ConnectionId(id), &actions, None, events);
+                self.act(now, ConnectionId(id), &actions, None, counters, events);
             }
             Trouble::Unreachable => {}
         }
+        true
     }
 }
 
-/// Reads a segment: the flow that it belongs to, and what it says. `place`: of what was received.
-#[inline(always)]
-fn parse<'a>(received: &Received<'a>, place: &Place) -> Option<Arrival<'a>> {
-    let bytes = received.payload;
-    let [a, b, c, d, s0, s1, s2, s3, a0, a1, a2, a3, offset, flags, w0, w1, ..] = *bytes.first_chunk::<TCP_BYTES>()?;
-    let header_bytes = usize::from(offset >> 4) * 4;
-    let options = bytes.get(TCP_BYTES..header_bytes)?;
-    let payload = bytes.get(header_bytes..)?;
-    let flow = Flow {
-        peer: received.source,
-        local: received.local,
-        peer_port: u16::from_be_bytes([a, b]),
-        local_port: u16::from_be_bytes([c, d]),
-    };
-    let segment = SegmentRepr {
-        sequence: SequenceNumber(u32::from_be_bytes([s0, s1, s2, s3])),
-        acknowledgment: SequenceNumber(u32::from_be_bytes([a0, a1, a2, a3])),
-        flags: Flags(flags),
-        window: u16::from_be_bytes([w0, w1]),
-        congestion_experienced: received.is_marked,
-        options: if options.is_empty() { Options::default() } else { Options::parse(options) },
-        payload,
-    };
-    let caller = Caller { flow, came_from: received.ethernet.source };
-    Some(Arrival { caller, segment, place: place.part(header_bytes, payload.len()) })
+/// `flow` with the address of ours that it names, which is ours no longer if it has none.
+fn ends(flow: Flow, link: &Link) -> Ends {
+    Ends { flow, own: link.own_address(flow.local).unwrap_or(Ip::UNSPECIFIED) }
 }
 
-#[inline]
-fn is_intact(source: Ip, destination: Ip, payload: &[u8]) -> bool {
-    Sum::pseudo_header(source, destination, PROTOCOL_TCP, payload.len() as u16).and(payload).is_valid()
+/// Queues a segment that belongs to no connection.
+fn answer(link: &mut Link, now: Instant, caller: &Caller, segment: &SegmentToSend) {
+    let Some(template) = link.template_for(now, caller) else {
+        link.counters.count(Counter::DroppedNoRoute);
+        return;
+    };
+    let mut head = Head::NONE;
+    let head = template.head(&mut head, segment, &[], machine::Offloads::default());
+    let Some(room) = link.outbox.reserve(head.bytes().len()) else {
+        link.counters.count(Counter::DroppedOut);
+        return;
+    };
+    room.copy_from_slice(head.bytes());
+    link.counters.count(Counter::SegmentsOut);
+    link.counters.add(Counter::ResetsOut, u64::from(segment.flags.has(Flags::RST)));
 }

@@ -1,0 +1,432 @@
+//! TCP on one core: its connections, the tables that find them, and what they share.
+//!
+//! A segment goes through [`segments`], a connection that we open through [`connect`], and what connections have to say through
+//! [`output`]. What a connection does with it stands in [`crate::tcp`].
+//!
+//! Invariants:
+//! - A connection stands in the flow table from its handshake until TIME-WAIT is over, in exactly one of three forms.
+//! - A connection stands among the touched ones, or its deadline is set, as long as it has anything to do.
+
+mod arrival;
+mod connect;
+mod output;
+mod segments;
+
+use alloc::sync::Arc;
+
+use heapless::Vec;
+use machine::{Block, Card, CoreId, Instant, Micros, Offloads, Piece};
+use tasks::{Budget, DelayQueue, FrameTable, ResumeQueue};
+
+use crate::config::{Config, Service};
+use crate::cores::Fellows;
+use crate::counters::Counters;
+use crate::event::{ConnectionId, Event, Events, has_room};
+use crate::flow::{Caller, Entry, Flow, FlowTable};
+use crate::ipv4::IPV4_BYTES;
+use crate::kept::Kept;
+use crate::link::Link;
+use crate::random::Random;
+use crate::rate::RateLimit;
+use crate::tcp::{
+    CloseReason, Cookies, HalfOpenTable, InitialSequences, Knocks, Pools, SendLimits, SequenceNumber, Tcb, TimeWait,
+    TimeWaitTable,
+};
+use crate::template::{TCP_BYTES, Template};
+
+/// Ports that can be listened on.
+const LISTENERS_MAX: usize = 32;
+/// Resets to strangers: so many a second, so many at once. Each tells a scanner something and costs a frame.
+const RESETS_PER_SECOND: u64 = 200;
+const RESETS_AT_ONCE: u64 = 50;
+/// The most payload that is handed to the card as one frame to be cut: what fits a packet of either family with all headers.
+const SEGMENTATION_BYTES: u32 = 65_535 - 60 - 60;
+
+/// Handshakes given up, and connections forgotten, in one turn. Each costs no more than a frame that arrives, and a
+/// turn that brings more new ones than this takes its time anyway.
+const FORGOTTEN_AT_ONCE: usize = 64;
+
+/// A connection: its core, the headers of its segments, and what the tables need to find it again.
+struct Connection {
+    tcb: Tcb,
+    template: Template,
+    /// The deadline that is set for it; never later than the core's own.
+    armed_for: Instant,
+    /// One beyond the highest number sent so far, to know what is sent again.
+    sent_to: SequenceNumber,
+    /// Set when the user knows that it is over: nothing is told of it any more.
+    user_is_done: bool,
+}
+
+const _: () = assert!(size_of::<Connection>() <= 240, "an idle connection costs little here");
+
+/// The connections.
+pub(crate) struct Tcp {
+    offloads: Offloads,
+    listeners: Vec<(u16, Service), LISTENERS_MAX>,
+    flows: FlowTable,
+    connections: FrameTable<Connection>,
+    half_open: Kept<HalfOpenTable<Caller>>,
+    knocks: Knocks,
+    cookies: Cookies,
+    time_wait: Kept<TimeWaitTable<Flow>>,
+    initial_sequences: InitialSequences,
+    /// The largest payload that we take in one segment, in bytes.
+    local_mss: u16,
+    pools: Pools,
+    timers: DelayQueue,
+    /// Connections to which something has happened since they last spoke.
+    touched: ResumeQueue,
+    resets: RateLimit,
+    send_limits: SendLimits,
+    send_limits_ipv6: SendLimits,
+    /// While connections of a lost address are being ended: the next slot to look at.
+    ending_from: Option<usize>,
+}
+
+impl Tcp {
+    /// Bytes of memory for a connection that has nothing to send and keeps nothing.
+    pub(crate) const IDLE_CONNECTION_BYTES: usize = FrameTable::<Connection>::SLOT_BYTES
+        + FlowTable::ENTRY_BYTES
+        + DelayQueue::SLOT_BYTES
+        + ResumeQueue::SLOT_BYTES;
+
+    /// None yet. `keys`: the same on all cores.
+    pub(crate) fn new(config: &Config, card: &Card, keys: &mut Random, now: Instant) -> Tcp {
+        let limits = &config.limits;
+        let local_mss = card.mtu.saturating_sub((IPV4_BYTES + TCP_BYTES) as u16);
+        let limits_if = |segments: bool| SendLimits {
+            segmentation_bytes: (segments && card.offloads.checksum).then_some(SEGMENTATION_BYTES),
+            local_mss,
+        };
+        Tcp {
+            offloads: card.offloads,
+            listeners: Vec::new(),
+            flows: FlowTable::new(limits.connections + limits.half_open + limits.time_wait, &keys.key()),
+            connections: FrameTable::with_capacity(limits.connections),
+            half_open: Kept::new(HalfOpenTable::new(limits.half_open, local_mss)),
+            time_wait: Kept::new(TimeWaitTable::with_capacity(limits.time_wait)),
+            initial_sequences: InitialSequences::new(&keys.key()),
+            cookies: Cookies::new(&own_key(keys.key(), config.cores.own), local_mss),
+            knocks: Knocks::new(&keys.key()),
+            local_mss,
+            pools: Pools::new(limits.pools),
+            timers: DelayQueue::with_capacity(limits.connections, now),
+            touched: ResumeQueue::with_capacity(limits.connections),
+            resets: RateLimit::new(RESETS_PER_SECOND, RESETS_AT_ONCE),
+            send_limits: limits_if(card.offloads.segmentation_ipv4),
+            send_limits_ipv6: limits_if(card.offloads.segmentation_ipv6),
+            ending_from: None,
+        }
+    }
+
+    /// False when too many ports are listened on, or this one already is.
+    pub(crate) fn listen(&mut self, port: u16, service: Service) -> bool {
+        self.service_of(port).is_none() && self.listeners.push((port, service)).is_ok()
+    }
+
+    pub(crate) fn stop_listening(&mut self, port: u16) {
+        self.listeners.retain(|(listened, _)| *listened != port);
+    }
+
+    fn service_of(&self, port: u16) -> Option<Service> {
+        self.listeners.iter().find(|(listened, _)| *listened == port).map(|(_, service)| *service)
+    }
+
+    /// How many connections there are.
+    pub(crate) fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// How many handshakes that others began are under way.
+    pub(crate) fn handshake_count(&self) -> usize {
+        self.half_open.len()
+    }
+
+    /// How many connections are over and still remembered.
+    pub(crate) fn time_wait_count(&self) -> usize {
+        self.time_wait.len()
+    }
+
+    /// Flows that lead to something.
+    #[cfg(test)]
+    pub(crate) fn flow_count(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// The bucket of a flow, the same on all cores.
+    pub(crate) fn bucket(&self, flow: &Flow) -> u16 {
+        self.flows.bucket(flow)
+    }
+
+    pub(crate) fn pools(&self) -> &Pools {
+        &self.pools
+    }
+
+    /// A block to be filled and sent. `None` when sending must wait.
+    pub(crate) fn lend_block(&mut self) -> Option<Arc<Block>> {
+        self.pools.lend_block()
+    }
+
+    pub(crate) fn give_back_block(&mut self, block: Arc<Block>) {
+        self.pools.give_back_block(block);
+    }
+
+    // What the user may do with a connection. `Net` has the same methods, and says what each of them does.
+
+    pub(crate) fn send(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) -> usize {
+        let Some(found) = self.connections.get_mut(connection.0) else { return 0 };
+        let sent = found.tcb.send(now, bytes, &mut self.pools);
+        self.touch(connection);
+        sent
+    }
+
+    pub(crate) fn send_with(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        least: usize,
+        write: impl FnOnce(&mut [u8]) -> usize,
+    ) -> usize {
+        let Some(found) = self.connections.get_mut(connection.0) else { return 0 };
+        let written = found.tcb.send_with(now, least, &mut self.pools, write);
+        self.touch(connection);
+        written
+    }
+
+    pub(crate) fn send_piece(&mut self, now: Instant, connection: ConnectionId, piece: Piece) -> Result<(), Piece> {
+        let Some(found) = self.connections.get_mut(connection.0) else { return Err(piece) };
+        let result = found.tcb.send_piece(now, piece, &mut self.pools);
+        self.touch(connection);
+        result
+    }
+
+    pub(crate) fn send_room(&self, connection: ConnectionId) -> usize {
+        self.connections.get(connection.0).map_or(0, |found| found.tcb.send_room(&self.pools))
+    }
+
+    pub(crate) fn unacknowledged(&self, connection: ConnectionId) -> usize {
+        self.connections.get(connection.0).map_or(0, |found| found.tcb.unacknowledged())
+    }
+
+    pub(crate) fn bytes_moved(&self, connection: ConnectionId) -> u32 {
+        self.connections.get(connection.0).map_or(0, |found| found.tcb.bytes_moved())
+    }
+
+    pub(crate) fn borrows(&self, connection: ConnectionId) -> bool {
+        self.connections.get(connection.0).is_some_and(|found| found.tcb.borrows())
+    }
+
+    pub(crate) fn want_room(&mut self, now: Instant, connection: ConnectionId) {
+        if let Some(found) = self.connections.get_mut(connection.0) {
+            found.tcb.want_room(now);
+            self.touch(connection);
+        }
+    }
+
+    pub(crate) fn keep(&mut self, connection: ConnectionId, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        if let Some(found) = self.connections.get_mut(connection.0) {
+            found.tcb.keep(bytes, &mut self.pools);
+        }
+    }
+
+    pub(crate) fn waiting(&self, connection: ConnectionId) -> &[u8] {
+        self.connections.get(connection.0).map_or(&[], |found| found.tcb.waiting())
+    }
+
+    pub(crate) fn copy_waiting(&self, connection: ConnectionId, into: &mut [u8]) -> usize {
+        self.connections.get(connection.0).map_or(0, |found| found.tcb.copy_waiting(into))
+    }
+
+    pub(crate) fn waiting_bytes(&self, connection: ConnectionId) -> usize {
+        self.connections.get(connection.0).map_or(0, |found| found.tcb.waiting_bytes())
+    }
+
+    pub(crate) fn put_back(&mut self, connection: ConnectionId, bytes: &[u8]) {
+        if let Some(found) = self.connections.get_mut(connection.0) {
+            found.tcb.put_back(bytes, &mut self.pools);
+        }
+    }
+
+    pub(crate) fn consumed(&mut self, connection: ConnectionId, count: usize) {
+        if let Some(found) = self.connections.get_mut(connection.0) {
+            found.tcb.consumed(count, &mut self.pools);
+            self.touch(connection);
+        }
+    }
+
+    pub(crate) fn close(&mut self, connection: ConnectionId) {
+        if let Some(found) = self.connections.get_mut(connection.0) {
+            found.tcb.close(&mut self.pools);
+            self.touch(connection);
+        }
+    }
+
+    pub(crate) fn set_user_timeout(&mut self, connection: ConnectionId, span: Micros) {
+        if let Some(found) = self.connections.get_mut(connection.0) {
+            found.tcb.set_user_timeout(span);
+        }
+    }
+
+    pub(crate) fn abort(&mut self, connection: ConnectionId) {
+        if let Some(found) = self.connections.get_mut(connection.0) {
+            found.tcb.abort(&mut self.pools);
+            found.user_is_done = true;
+            self.touch(connection);
+        }
+    }
+
+    /// Something has happened to a connection: the out phase lets it speak and sets its timer, once, whatever else
+    /// happens to it in this turn.
+    #[inline]
+    fn touch(&mut self, connection: ConnectionId) {
+        self.touched.resume(connection.0);
+    }
+
+    /// Whether connections to which something has happened have not spoken since.
+    pub(crate) fn wants_output(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
+    /// When the next deadline of a connection comes.
+    pub(crate) fn next_deadline(&self) -> Instant {
+        let stranded_at = if self.ending_from.is_some() { Instant::START } else { Instant::NEVER };
+        Instant::or_never(self.timers.next_deadline()).min(stranded_at)
+    }
+
+    /// Does what is due, as far as `budget` and the room in `events` allow.
+    pub(crate) fn deadlines_expired(
+        &mut self,
+        now: Instant,
+        counters: &mut Counters,
+        events: &mut Events,
+        budget: &mut Budget,
+    ) {
+        while has_room(events) && !budget.is_spent() {
+            let Some(frame) = self.timers.next_due(now) else { break };
+            budget.take();
+            self.connection_due(now, ConnectionId(frame), counters, events);
+        }
+    }
+
+    /// Forgets what is too old.
+    pub(crate) fn forget(&mut self, now: Instant, fellows: &mut Option<Fellows>) {
+        for _ in 0..FORGOTTEN_AT_ONCE {
+            let Some(caller) = self.half_open.give_up(now) else { break };
+            self.handshake_gone(&caller.flow, fellows);
+        }
+        for _ in 0..FORGOTTEN_AT_ONCE {
+            let Some(flow) = self.time_wait.expired(now) else { break };
+            self.flows.remove(&flow);
+        }
+    }
+
+    /// When there is something to be forgotten.
+    pub(crate) fn next_forgotten(&self) -> Instant {
+        Instant::or_never(self.half_open.next_deadline()).min(Instant::or_never(self.time_wait.next_deadline()))
+    }
+
+    /// Whether that may have changed since [`Tcp::rest`].
+    #[inline]
+    pub(crate) fn is_stirred(&self) -> bool {
+        self.half_open.is_stirred() | self.time_wait.is_stirred()
+    }
+
+    #[inline]
+    pub(crate) fn rest(&mut self) {
+        self.half_open.rest();
+        self.time_wait.rest();
+    }
+
+    /// An address is not ours any more: its connections are to end.
+    pub(crate) fn address_lost(&mut self) {
+        self.ending_from = Some(0);
+    }
+
+    /// Ends the connections of an address that is not ours any more. Their peers cannot be told.
+    pub(crate) fn end_stranded(
+        &mut self,
+        now: Instant,
+        link: &Link,
+        fellows: &mut Option<Fellows>,
+        events: &mut Events,
+    ) {
+        while has_room(events) {
+            let Some(index) = self.ending_from else { return };
+            if index >= self.connections.capacity() {
+                self.ending_from = None;
+                return;
+            }
+            self.ending_from = Some(index + 1);
+            let Some(frame) = self.connections.id_at(index) else { continue };
+            let connection = ConnectionId(frame);
+            let Some(found) = self.connections.get(frame) else { continue };
+            let (user_is_done, is_stranded) =
+                (found.user_is_done, link.own_address(found.template.local()) != Some(found.template.source()));
+            if is_stranded {
+                self.bury(now, connection, None, fellows);
+            }
+            if is_stranded && !user_is_done {
+                let _ = events.push(Event::Closed { connection, reason: CloseReason::Aborted });
+            }
+        }
+    }
+
+    /// Forgets a connection that is over, except for what TIME-WAIT remembers of it.
+    fn bury(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        remember: Option<TimeWait>,
+        fellows: &mut Option<Fellows>,
+    ) {
+        let Some(mut gone) = self.connections.remove(connection.0) else { return };
+        let flow = gone.template.flow();
+        gone.tcb.release(&mut self.pools);
+        self.timers.cancel(connection.0);
+        match remember {
+            Some(time_wait) => {
+                let (id, forgotten) = self.time_wait.insert(now, flow, time_wait);
+                if let Some(forgotten) = forgotten {
+                    self.flows.remove(&forgotten);
+                }
+                self.flows.set(flow, Entry::TimeWait(id.0));
+            }
+            None => self.flows.remove(&flow),
+        }
+        self.flow_closed(&flow, fellows);
+    }
+
+    /// A handshake has come to nothing, and is forgotten.
+    fn handshake_gone(&mut self, flow: &Flow, fellows: &mut Option<Fellows>) {
+        self.flows.remove(flow);
+        self.flow_closed(flow, fellows);
+    }
+
+    /// A flow leads to a connection of ours from now on, or to its handshake.
+    #[inline]
+    fn flow_opened(&self, flow: &Flow, fellows: &mut Option<Fellows>) {
+        if let Some(fellows) = fellows {
+            fellows.opened(&self.flows, flow);
+        }
+    }
+
+    /// It does not any more.
+    #[inline]
+    fn flow_closed(&self, flow: &Flow, fellows: &mut Option<Fellows>) {
+        if let Some(fellows) = fellows {
+            fellows.closed(&self.flows, flow);
+        }
+    }
+}
+
+/// A key of this core's alone: a cookie is good where it was given.
+fn own_key(mut key: [u8; 16], own: CoreId) -> [u8; 16] {
+    if let Some(byte) = key.first_mut() {
+        *byte ^= own.0;
+    }
+    key
+}

@@ -1,0 +1,50 @@
+//! A segment as it arrives: read once, and handed on in parts.
+
+use crate::checksum::Sum;
+use crate::event::Place;
+use crate::flow::{Caller, Flow};
+use crate::ip::Ip;
+use crate::ipv4::PROTOCOL_TCP;
+use crate::received::Received;
+use crate::tcp::{Flags, Options, SegmentRepr, SequenceNumber};
+use crate::template::TCP_BYTES;
+
+/// A segment on its way to its connection.
+pub(super) struct Arrival<'a> {
+    pub(super) caller: Caller,
+    pub(super) segment: SegmentRepr<'a>,
+    /// Where the segment's payload lies.
+    pub(super) place: Place,
+}
+
+/// Reads a segment: the flow that it belongs to, and what it says. `place`: of what was received.
+#[inline(always)]
+pub(super) fn parse<'a>(received: &Received<'a>, place: &Place) -> Option<Arrival<'a>> {
+    let bytes = received.payload;
+    let [a, b, c, d, s0, s1, s2, s3, a0, a1, a2, a3, offset, flags, w0, w1, ..] = *bytes.first_chunk::<TCP_BYTES>()?;
+    let header_bytes = usize::from(offset >> 4) * 4;
+    let options = bytes.get(TCP_BYTES..header_bytes)?;
+    let payload = bytes.get(header_bytes..)?;
+    let flow = Flow {
+        peer: received.source,
+        local: received.local,
+        peer_port: u16::from_be_bytes([a, b]),
+        local_port: u16::from_be_bytes([c, d]),
+    };
+    let segment = SegmentRepr {
+        sequence: SequenceNumber(u32::from_be_bytes([s0, s1, s2, s3])),
+        acknowledgment: SequenceNumber(u32::from_be_bytes([a0, a1, a2, a3])),
+        flags: Flags(flags),
+        window: u16::from_be_bytes([w0, w1]),
+        congestion_experienced: received.is_marked,
+        options: if options.is_empty() { Options::default() } else { Options::parse(options) },
+        payload,
+    };
+    let caller = Caller { flow, came_from: received.ethernet.source };
+    Some(Arrival { caller, segment, place: place.part(header_bytes, payload.len()) })
+}
+
+#[inline]
+pub(super) fn is_intact(source: Ip, destination: Ip, payload: &[u8]) -> bool {
+    Sum::pseudo_header(source, destination, PROTOCOL_TCP, payload.len() as u16).and(payload).is_valid()
+}

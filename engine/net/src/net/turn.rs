@@ -1,0 +1,143 @@
+//! What a turn asks of the network beside frames: the deadlines phase, for everything that waits for time, and the out phase, in
+//! which whatever the turn has left to be said is built and handed to the card, once, at its end.
+
+use core::net::{Ipv4Addr, SocketAddr};
+
+use machine::{Instant, Machine};
+use tasks::Budget;
+
+use super::Net;
+use crate::counters::Counter;
+use crate::dhcp::{CLIENT_PORT, Dhcp, SERVER_PORT, Step};
+use crate::event::Events;
+use crate::tcp::Full;
+use crate::udp;
+
+/// How far the out phase came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// Everything that may be sent now is with the card.
+    All,
+    /// The budget is spent and there is more: the next turn goes on.
+    More,
+    /// The card has no room for more: the next turn tries again, and room wakes who sleeps until then.
+    CardFull,
+}
+
+impl Net {
+    /// Does what is due, as far as `budget` (connections) and the room in `events` allow. What is left is still due:
+    /// [`Net::next_deadline`] says so.
+    pub fn deadlines_expired(&mut self, now: Instant, events: &mut Events, budget: &mut Budget) {
+        if self.chores_are_due(now) {
+            self.link.counters.add(Counter::ReassemblyFailed, self.reassembly.expire(now));
+            self.tcp.forget(now, &mut self.fellows);
+            self.tell_address(events);
+        }
+        self.tcp.end_stranded(now, &self.link, &mut self.fellows, events);
+        self.tcp.deadlines_expired(now, &mut self.link.counters, events, budget);
+    }
+
+    /// When there is next something to do without a frame: call [`Net::deadlines_expired`] and [`Net::output`] then.
+    /// Never later than needed, sometimes earlier.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let chores_at = if self.is_stirred() { self.next_chore() } else { self.chores_at };
+        let next = self.tcp.next_deadline().min(chores_at);
+        (next != Instant::NEVER).then_some(next)
+    }
+
+    /// Whether one of the parts that wait for time has something to do, or something new to wait for.
+    #[inline]
+    pub(super) fn chores_are_due(&self, now: Instant) -> bool {
+        self.is_stirred() || self.chores_at <= now
+    }
+
+    /// All of them have been looked after: their earliest deadline is kept.
+    #[inline]
+    pub(super) fn keep_chores(&mut self) {
+        if self.is_stirred() {
+            self.chores_at = self.next_chore();
+            self.tcp.rest();
+            self.reassembly.rest();
+            self.dhcp.rest();
+            self.link.neighbours.rest();
+            self.link.ndp.rest();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_stirred(&self) -> bool {
+        self.tcp.is_stirred()
+            | self.reassembly.is_stirred()
+            | self.dhcp.is_stirred()
+            | self.link.neighbours.is_stirred()
+            | self.link.ndp.is_stirred()
+    }
+
+    pub(super) fn next_chore(&self) -> Instant {
+        if self.address_news || self.link.ndp.has_news() {
+            return Instant::START;
+        }
+        Instant::NEVER
+            .min(self.tcp.next_forgotten())
+            .min(Instant::or_never(self.link.neighbours.next_deadline()))
+            .min(self.link.ndp.next_deadline())
+            .min(Instant::or_never(self.reassembly.next_deadline()))
+            .min(self.dhcp.as_ref().map_or(Instant::NEVER, Dhcp::next_deadline))
+    }
+
+    /// Hands the card all that is to be sent, as far as `budget` (connections and handshakes) and the card's
+    /// ring allow.
+    pub fn output(&mut self, now: Instant, machine: &mut impl Machine, budget: &mut Budget) -> Output {
+        let chores_are_due = self.chores_are_due(now);
+        if chores_are_due {
+            self.dhcp_output(now);
+            self.link.ask_neighbours(now);
+            self.link.ndp_output(now);
+        }
+        let result = match self.link.output(machine) {
+            true if chores_are_due => self
+                .tcp
+                .handshakes_output(now, machine, &mut self.link, budget)
+                .and_then(|()| self.connections_output(now, machine, budget)),
+            true => self.connections_output(now, machine, budget),
+            false => Err(Full),
+        };
+        self.keep_chores();
+        match result {
+            Ok(()) if !self.tcp.wants_output() => Output::All,
+            Ok(()) => Output::More,
+            // Handshakes that find the budget spent say that the card is full.
+            Err(Full) if budget.is_spent() => Output::More,
+            Err(Full) => {
+                self.link.counters.count(Counter::CardFull);
+                Output::CardFull
+            }
+        }
+    }
+
+    #[inline]
+    fn connections_output(
+        &mut self,
+        now: Instant,
+        machine: &mut impl Machine,
+        budget: &mut Budget,
+    ) -> Result<(), Full> {
+        self.tcp.connections_output(now, machine, &mut self.link, &mut self.fellows, budget)
+    }
+
+    fn dhcp_output(&mut self, now: Instant) {
+        while let Some(step) = self.dhcp.as_mut().and_then(|dhcp| dhcp.next_step(now)) {
+            let request = match step {
+                Step::Send(request) => request,
+                Step::GiveUpAddress => {
+                    self.change_address(now, None);
+                    continue;
+                }
+            };
+            let source = SocketAddr::from((request.source, CLIENT_PORT));
+            let to = SocketAddr::from((request.server.unwrap_or(Ipv4Addr::BROADCAST), SERVER_PORT));
+            // A message that finds no room or no route is asked for again when its wait is over.
+            let _ = udp::send(&mut self.link, now, source, to, request.len(), |bytes| request.emit(bytes));
+        }
+    }
+}
