@@ -32,7 +32,7 @@
 //! last one of a reply that the peer is waiting for. Silly windows are avoided at both ends all the same.
 //!
 //! How loss is found and repaired: `flight` knows what is on the way, `rack` (or duplicates, for peers without SACK) says what of
-//! it is lost, `recovery` acts upon that and `congestion` says how much may be sent, along the curve of `cubic`;
+//! it is lost, `tcb::loss` acts upon that and `congestion` says how much may be sent, along the curve of `cubic`;
 //! `slow_start` says when its first climb is to end. What only
 //! counts while something is on the way lies in the lent send queue: an idle connection keeps its windows, its round
 //! trip and nothing else.
@@ -40,7 +40,6 @@
 mod actions;
 mod ageing;
 mod alarm;
-mod arrival;
 mod beyond;
 mod blocks;
 mod closed;
@@ -54,7 +53,6 @@ mod handshake;
 mod knocks;
 mod nodes;
 mod options;
-mod output;
 mod path;
 mod pools;
 mod rack;
@@ -68,12 +66,10 @@ mod runs;
 mod segment;
 mod send_queue;
 mod sequence;
-mod session;
 mod slow_start;
 mod state;
 mod tcb;
 mod time_wait;
-mod timers;
 mod timestamps;
 mod window;
 
@@ -82,7 +78,6 @@ pub use alarm::{
     ACKNOWLEDGE_DELAY, FIN_WAIT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, ROOM_RETRY, SYN_ATTEMPTS_MAX,
     USER_TIMEOUT, USER_TIMEOUT_MAX,
 };
-pub use arrival::CHALLENGE_INTERVAL;
 pub use blocks::RECEIVE_RESERVE;
 pub use closed::reset_for;
 pub use cookies::Cookies;
@@ -90,14 +85,13 @@ pub use half_open::{HalfOpenId, HalfOpenTable, HalfOpenVerdict, Room, SYN_ACK_WA
 pub use handshake::{Beginning, Handshake, InitialSequences, MSS_DEFAULT, MSS_MIN};
 pub use knocks::{Knock, Knocks};
 pub use options::{OPTIONS_BYTES_MAX, Options, SACK_BLOCKS_MAX, SackBlock, SackBlocks, Timestamps, WINDOW_SHIFT_MAX};
-pub use output::SendLimits;
 pub use pools::{PoolSizes, Pools};
 pub use round_trip::{RTO_INITIAL, RTO_MAX, RTO_MIN};
 pub use segment::{Flags, Full, SegmentRepr, SegmentToSend};
 pub use send_queue::{SEND_BYTES, SEND_BYTES_MAX};
 pub use sequence::SequenceNumber;
 pub use state::Ended;
-pub use tcb::Tcb;
+pub use tcb::{CHALLENGE_INTERVAL, SendLimits, Tcb};
 pub use time_wait::{TIME_WAIT, TimeWait, TimeWaitId, TimeWaitTable, TimeWaitVerdict};
 pub use timestamps::TimestampClock;
 pub use window::{RECEIVE_WINDOW, RECEIVE_WINDOW_MAX, WINDOW_ON_SYN, WINDOW_SHIFT};

@@ -1,6 +1,4 @@
-//! What loss recovery remembers while something is on the way. How it acts stands in `loss` below this.
-
-mod loss;
+//! What loss recovery remembers while something is on the way. How a connection acts by it stands in `tcb::loss`.
 
 use super::congestion::{Congestion, Reduction};
 use super::rack::Rack;
@@ -19,24 +17,24 @@ pub(super) enum Phase {
 
 /// What is taken back when nothing was lost.
 #[derive(Clone, Copy)]
-struct Undo {
-    congestion: Congestion,
+pub(super) struct Undo {
+    pub(super) congestion: Congestion,
     /// Our timestamp in the first segment that was sent again.
-    stamp: Option<u32>,
+    pub(super) stamp: Option<u32>,
 }
 
 /// Loss recovery of one connection while something is on the way.
 #[derive(Default)]
 pub(super) struct Recovery {
-    phase: Phase,
-    duplicates: u8,
+    pub(super) phase: Phase,
+    pub(super) duplicates: u8,
     /// Bytes that duplicates tell of, without saying which.
-    assumed: u32,
-    reduction: Reduction,
-    rack: Rack,
-    undo: Option<Undo>,
+    pub(super) assumed: u32,
+    pub(super) reduction: Reduction,
+    pub(super) rack: Rack,
+    pub(super) undo: Option<Undo>,
     /// The next round trip is measured by what lies beyond.
-    timed_until: Option<SequenceNumber>,
+    pub(super) timed_until: Option<SequenceNumber>,
 }
 
 impl Recovery {

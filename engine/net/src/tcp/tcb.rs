@@ -1,5 +1,5 @@
 //! One connection: its numbers, how it begins and how it ends. What the session does with it stands in `session`, what
-//! segments do to it in `arrival` and `recovery::loss`, what it sends in `output`, what time does in `timers`.
+//! segments do to it in `arrival` and `loss`, what it sends in `output`, what time does in `timers`.
 //!
 //! Invariants (see [`Tcb::assert_invariants`]):
 //! - `snd_una <= snd_max <= snd_una + queued + 1`. SND.NXT is always `snd_max`: what is to be sent again is known to
@@ -7,6 +7,15 @@
 //! - The send queue's first byte has the number `snd_una`, from the end of the handshake until our FIN is acknowledged.
 //! - With nothing queued there is no send queue; with nothing kept there is no receive queue.
 //! - A connection whose `state` is `Closed` or `TimeWait` owes at most one last segment.
+
+mod arrival;
+mod loss;
+mod output;
+mod session;
+mod timers;
+
+pub use arrival::CHALLENGE_INTERVAL;
+pub use output::SendLimits;
 
 use alloc::boxed::Box;
 
@@ -31,48 +40,48 @@ use super::window::{RECEIVE_WINDOW_MAX, ReceiveWindow, WINDOW_SHIFT};
 
 /// One connection.
 pub struct Tcb {
-    pub(super) send_queue: Option<Box<SendQueue>>,
-    pub(super) receive_queue: Option<Box<ReceiveQueue>>,
-    pub(super) snd_una: SequenceNumber,
+    send_queue: Option<Box<SendQueue>>,
+    receive_queue: Option<Box<ReceiveQueue>>,
+    snd_una: SequenceNumber,
     /// The number after the last one ever sent.
-    pub(super) snd_max: SequenceNumber,
+    snd_max: SequenceNumber,
     /// The peer's window, in bytes, and the largest that it ever was.
-    pub(super) snd_wnd: u32,
-    pub(super) snd_wnd_max: u32,
+    snd_wnd: u32,
+    snd_wnd_max: u32,
     /// The number of the segment that the window was taken from last. SND.WL2 is never later than SND.UNA, so an acknowledgment
     /// that is not older than that needs no comparison with it.
-    pub(super) snd_wl1: SequenceNumber,
-    pub(super) receive: ReceiveWindow,
+    snd_wl1: SequenceNumber,
+    receive: ReceiveWindow,
     /// What arrived a second time and is to be reported: the number of its first byte, and how many bytes.
-    pub(super) duplicate_at: SequenceNumber,
-    pub(super) duplicate_bytes: u16,
-    pub(super) round_trip: RoundTrip,
-    pub(super) congestion: Congestion,
+    duplicate_at: SequenceNumber,
+    duplicate_bytes: u16,
+    round_trip: RoundTrip,
+    congestion: Congestion,
     /// The number after the last one sent when the congestion window was last lowered.
-    pub(super) recover: SequenceNumber,
+    recover: SequenceNumber,
     /// The number after the last one of the tail probe.
-    pub(super) tail: SequenceNumber,
-    pub(super) timers: Timers,
+    tail: SequenceNumber,
+    timers: Timers,
     /// What the retransmit alarm waits for.
-    pub(super) awaited: Awaited,
-    pub(super) timestamps: TimestampClock,
+    awaited: Awaited,
+    timestamps: TimestampClock,
     /// When the peer was last heard, in milliseconds on a circle.
-    pub(super) heard_at: u32,
+    heard_at: u32,
     /// When the last challenge acknowledgment was sent, in milliseconds on a circle of a minute; zero if none was.
-    pub(super) challenged_at: u16,
-    pub(super) owed: Owed,
-    pub(super) agreed: Agreed,
+    challenged_at: u16,
+    owed: Owed,
+    agreed: Agreed,
     /// The largest payload of one segment to the peer, less what timestamps take. Before anything was heard of it: to us.
-    pub(super) mss: u16,
-    pub(super) state: State,
+    mss: u16,
+    state: State,
     /// How far the peer's windows are shifted.
-    pub(super) peer_shift: u8,
+    peer_shift: u8,
     /// How often the timeout is doubled; back to zero with the next good sample (Karn).
-    pub(super) backoff: u8,
+    backoff: u8,
     /// Timeouts, or probes, without any answer.
-    pub(super) attempts: u8,
+    attempts: u8,
     /// How long they may last together.
-    pub(super) user_timeout_secs: u16,
+    user_timeout_secs: u16,
 }
 
 const _: () = assert!(size_of::<Tcb>() <= 128, "an idle connection costs 128 bytes here");
@@ -373,5 +382,37 @@ impl Tcb {
             self.finish(CloseReason::Refused, pools, &mut actions);
         }
         actions
+    }
+}
+
+/// What tests ask a connection for.
+#[cfg(test)]
+impl Tcb {
+    pub(super) fn congestion(&self) -> Congestion {
+        self.congestion
+    }
+
+    pub(super) fn snd_una(&self) -> SequenceNumber {
+        self.snd_una
+    }
+
+    pub(super) fn snd_max(&self) -> SequenceNumber {
+        self.snd_max
+    }
+
+    pub(super) fn mss(&self) -> u16 {
+        self.mss
+    }
+
+    pub(super) fn round_trip(&self) -> RoundTrip {
+        self.round_trip
+    }
+
+    pub(super) fn receive(&self) -> ReceiveWindow {
+        self.receive
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.state
     }
 }

@@ -230,11 +230,16 @@ impl Conversation {
     }
 
     pub(super) fn with_handshake(handshake: Handshake) -> Conversation {
+        Conversation::with_window(handshake, 64_000)
+    }
+
+    /// The same; the peer's first window is this.
+    pub(super) fn with_window(handshake: Handshake, window: u32) -> Conversation {
         let now = Instant(1_000_000_000);
         let mut conversation = Conversation::with_tcb(Tcb::accepted(now, &handshake), now, handshake.iss);
         conversation.irs = handshake.irs;
         conversation.peer_shift = handshake.peer_window_shift.unwrap_or(0);
-        conversation.peer(". 1:1 ack 1 win 64000");
+        conversation.peer(&format!(". 1:1 ack 1 win {window}"));
         conversation.silence();
         conversation
     }
@@ -370,7 +375,7 @@ impl Conversation {
         if !tcb.wants_output() {
             return self;
         }
-        let tcb_mss = tcb.mss;
+        let tcb_mss = tcb.mss();
         let result = tcb.output(*now, *limits, pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
             if *card_room == 0 {
                 return Err(Full);
@@ -518,7 +523,7 @@ impl Conversation {
     }
 
     pub(super) fn state(&self) -> String {
-        format!("{:?}", self.tcb.state)
+        format!("{:?}", self.tcb.state())
     }
 }
 

@@ -76,7 +76,7 @@ fn an_echo_lowers_the_window_once_a_round_trip_and_the_peer_is_told_once() {
         }
     }
     assert_eq!(told, 1);
-    assert!((6_000..=8_000).contains(&talk.tcb.congestion.window()), "{}", talk.tcb.congestion.window());
+    assert!((6_000..=8_000).contains(&talk.tcb.congestion().window()), "{}", talk.tcb.congestion().window());
     assert_eq!(talk.tcb.phase(), Phase::Open);
     talk.peer("E. 1:1 ack 12001");
     assert_eq!(talk.tcb.phase(), Phase::Repairing, "and again for the next one");
@@ -87,11 +87,11 @@ fn an_echo_of_what_was_heeded_already_lowers_nothing() {
     let mut talk = Conversation::marking();
     talk.write(9000).we_whatever();
     talk.wait(1).peer("E. 1:1 ack 9001");
-    let window = talk.tcb.congestion.window();
+    let window = talk.tcb.congestion().window();
     assert_eq!(window, 6300);
     talk.write(2000).we("W. 9001:10001 ack 1").we("P. 10001:11001 ack 1");
     talk.peer("E. 1:1 ack 9001");
-    assert_eq!(talk.tcb.congestion.window(), window);
+    assert_eq!(talk.tcb.congestion().window(), window);
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn an_acknowledgment_that_was_lost_is_repeated_when_its_bytes_are() {
 fn a_narrower_path_is_believed_only_of_what_is_on_the_way() {
     everywhere(|talk| {
         talk.write(1000).we("P. 1:1001 ack 1");
-        let una = talk.tcb.snd_una;
+        let una = talk.tcb.snd_una();
         talk.tcb.path_narrowed(una - 1, 600);
         talk.tcb.path_narrowed(una + 1000, 600);
         talk.turn().silence();
@@ -219,20 +219,20 @@ fn long_segments_that_vanish_time_after_time_become_smaller() {
     let mut talk = Conversation::established();
     talk.write(10).we_whatever();
     talk.wait(20_000).we_whatever();
-    assert_eq!(talk.tcb.mss, super::conversation::MSS);
+    assert_eq!(talk.tcb.mss(), super::conversation::MSS);
 }
 
 #[test]
 fn word_that_nobody_is_there_ends_only_the_attempt_that_it_is_about() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0");
-    let iss = talk.tcb.snd_una;
+    let iss = talk.tcb.snd_una();
     assert_eq!(talk.tcb.refused_on_the_way(iss + 1, &mut talk.pools), Default::default());
     let actions = talk.tcb.refused_on_the_way(iss, &mut talk.pools);
     assert_eq!(actions.closed, Some(CloseReason::Refused));
     let mut talk = Conversation::established();
     talk.write(10).we_whatever();
-    let una = talk.tcb.snd_una;
+    let una = talk.tcb.snd_una();
     assert_eq!(talk.tcb.refused_on_the_way(una, &mut talk.pools), Default::default());
     assert_eq!(talk.state(), "Established");
 }

@@ -41,7 +41,7 @@ fn every_order_of_overlapping_segments_gives_the_same_stream() {
                 talk.peer(&format!(". {from}:{to} ack 1"));
                 arrived.push((*from, *to));
                 let expected = contiguous(&arrived, 16);
-                assert_eq!(talk.tcb.receive.nxt.0.wrapping_sub(u32::MAX - 6), expected, "{order:?}");
+                assert_eq!(talk.tcb.receive().nxt.0.wrapping_sub(u32::MAX - 6), expected, "{order:?}");
                 if session == Session::TakesAll {
                     assert_eq!(talk.given, expected, "{order:?}");
                 }

@@ -49,9 +49,9 @@ fn what_was_only_reordered_is_not_sent_again_and_patience_grows() {
 #[test]
 fn what_arrives_before_it_was_sent_again_was_late_and_patience_grows() {
     let mut talk = sent(10_001);
-    let window = talk.tcb.congestion.window();
+    let window = talk.tcb.congestion().window();
     talk.peer_quietly(". 1:1 ack 1 1001-4001").peer(". 1:1 ack 4001").silence();
-    assert_eq!((talk.tcb.congestion.window(), talk.tcb.phase()), (window, Phase::Open));
+    assert_eq!((talk.tcb.congestion().window(), talk.tcb.phase()), (window, Phase::Open));
     talk.peer(". 1:1 ack 4001 5001-8001").silence();
     talk.wait(3).we(". 4001:5001 ack 1").silence();
 }
@@ -60,11 +60,11 @@ fn what_arrives_before_it_was_sent_again_was_late_and_patience_grows() {
 fn what_was_sent_again_too_early_makes_more_patient() {
     let mut talk = Conversation::stamped_and_selective(100);
     talk.write(10_000).we_whatever();
-    let window = talk.tcb.congestion.window();
+    let window = talk.tcb.congestion().window();
     talk.wait(10).peer(". 1:1 ack 1 1001-4001 val 101 ecr 0").we(". 1:1001 ack 1 val 10 ecr 101").silence();
     // The first copy comes, and is told as its time is echoed; the second is a duplicate.
     talk.peer(". 1:1 ack 4001 val 101 ecr 0").silence();
-    assert_eq!((talk.tcb.congestion.window() >= window, talk.tcb.phase()), (true, Phase::Open));
+    assert_eq!((talk.tcb.congestion().window() >= window, talk.tcb.phase()), (true, Phase::Open));
     talk.peer(". 1:1 ack 4001 5001-8001 val 101 ecr 0").silence();
     talk.wait(3).we(". 4001:5001 ack 1 val 13 ecr 101").silence();
 }
@@ -139,7 +139,7 @@ fn a_tail_that_was_repaired_by_its_probe_counts_as_a_loss_unless_it_came_twice()
         talk.we_whatever();
         talk.wait(10).peer(". 1:1 ack 3001").peer(text).we_whatever();
         talk.peer(". 1:1 ack 10001");
-        assert_eq!(talk.tcb.congestion.window() < 10_000, expected == 7, "{text}");
+        assert_eq!(talk.tcb.congestion().window() < 10_000, expected == 7, "{text}");
     }
 }
 
@@ -167,12 +167,12 @@ fn a_peer_that_takes_its_word_back_gets_everything_again() {
 fn a_timeout_that_was_too_early_is_taken_back() {
     let mut talk = Conversation::stamped(100);
     talk.write(5000).we_whatever();
-    let window = talk.tcb.congestion.window();
+    let window = talk.tcb.congestion().window();
     talk.wait(200).we(". 1:1001 ack 1 val 200 ecr 100").silence();
-    assert_eq!(talk.tcb.congestion.window(), 1000);
+    assert_eq!(talk.tcb.congestion().window(), 1000);
     // The echo is of the first copy.
     talk.wait(10).peer(". 1:1 ack 1001 val 101 ecr 0").silence();
-    assert!(talk.tcb.congestion.window() >= window);
+    assert!(talk.tcb.congestion().window() >= window);
     let mut talk = Conversation::stamped(100);
     talk.write(5000).we_whatever();
     talk.wait(200).we(". 1:1001 ack 1 val 200 ecr 100").wait(10).peer(". 1:1 ack 1001 val 101 ecr 200");
@@ -275,11 +275,11 @@ fn once_all_is_acknowledged_no_duplicate_counts_any_more() {
     talk.write(40_000).we_whatever();
     talk.peer(". 1:1 ack 1").we_whatever();
     talk.peer(". 1:1 ack 1001").we_whatever();
-    let outstanding = talk.tcb.snd_max.since(talk.tcb.snd_una);
+    let outstanding = talk.tcb.snd_max().since(talk.tcb.snd_una());
     assert!(
         outstanding < 39_000 && outstanding > talk.tcb.pipe(),
         "there is more, and a duplicate has told of something"
     );
     talk.peer(&alloc::format!(". 1:1 ack {}", 1001 + outstanding));
-    assert_eq!(talk.tcb.pipe(), talk.tcb.snd_max.since(talk.tcb.snd_una));
+    assert_eq!(talk.tcb.pipe(), talk.tcb.snd_max().since(talk.tcb.snd_una()));
 }

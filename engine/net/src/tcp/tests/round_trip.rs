@@ -33,15 +33,15 @@ fn it_stays_within_its_bounds_with_backoff_too() {
 #[test]
 fn one_sample_is_taken_each_round_trip_and_none_of_what_was_sent_twice() {
     let mut talk = Conversation::established();
-    assert_eq!(talk.tcb.round_trip.smoothed(), 10_000);
+    assert_eq!(talk.tcb.round_trip().smoothed(), 10_000);
     talk.write(2000).we_whatever();
     talk.wait(90).peer(". 1:1 ack 1001");
-    assert_eq!(talk.tcb.round_trip.smoothed(), 20_000);
+    assert_eq!(talk.tcb.round_trip().smoothed(), 20_000);
     talk.wait(90).peer(". 1:1 ack 2001");
-    assert_eq!(talk.tcb.round_trip.smoothed(), 20_000, "it was on the way when the sample was taken");
+    assert_eq!(talk.tcb.round_trip().smoothed(), 20_000, "it was on the way when the sample was taken");
     talk.write(1000).wait(200).we_whatever();
     talk.wait(10).peer(". 1:1 ack 3001");
-    assert_eq!(talk.tcb.round_trip.smoothed(), 20_000);
+    assert_eq!(talk.tcb.round_trip().smoothed(), 20_000);
     talk.write(1000).wait(100).peer(". 1:1 ack 4001");
-    assert_eq!(talk.tcb.round_trip.smoothed(), 30_000);
+    assert_eq!(talk.tcb.round_trip().smoothed(), 30_000);
 }

@@ -59,7 +59,7 @@ fn what_is_acknowledged_beyond_a_gap_belongs_to_the_train_that_ends_slow_start()
         talk.wait(20);
         for (place, told) in told.iter().enumerate() {
             talk.peer(&alloc::format!(". 1:1 ack {told}")).we_whatever();
-            assert_eq!(talk.tcb.congestion.is_in_first_slow_start(), place < 6, "half a round trip without a pause");
+            assert_eq!(talk.tcb.congestion().is_in_first_slow_start(), place < 6, "half a round trip without a pause");
             talk.wait(2);
         }
     }
@@ -84,7 +84,7 @@ fn what_comes_late_behind_a_train_makes_it_no_longer() {
         ("10001", 2),
     ] {
         talk.peer(&alloc::format!(". 1:1 ack {told}")).we_whatever();
-        assert!(talk.tcb.congestion.is_in_first_slow_start(), "{told}");
+        assert!(talk.tcb.congestion().is_in_first_slow_start(), "{told}");
         talk.wait(pause);
     }
 }

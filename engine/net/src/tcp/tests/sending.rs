@@ -307,7 +307,7 @@ fn a_window_that_is_only_a_little_open_is_not_filled_with_a_little_segment() {
 
 #[test]
 fn half_of_the_largest_window_is_worth_a_segment() {
-    let mut talk = Conversation::with_handshake(crate::tcp::Handshake {
+    let handshake = crate::tcp::Handshake {
         iss: crate::tcp::SequenceNumber(5),
         irs: crate::tcp::SequenceNumber(6),
         mss: 1000,
@@ -316,8 +316,8 @@ fn half_of_the_largest_window_is_worth_a_segment() {
         timestamps: None,
         sack_permitted: false,
         ecn: false,
-    });
-    talk.tcb.snd_wnd_max = 800;
+    };
+    let mut talk = Conversation::with_window(handshake, 800);
     talk.peer(". 1:1 ack 1 win 399").write(3000).silence();
     talk.peer(". 1:1 ack 1 win 400").we(". 1:401 ack 1").silence();
 }
@@ -346,7 +346,7 @@ fn a_pause_shrinks_the_congestion_window_to_the_initial_one() {
     talk.write(40_000).we_whatever();
     at += 40_000;
     talk.peer(&format!(". 1:1 ack {at}"));
-    assert!(talk.tcb.congestion.window() > 30_000);
+    assert!(talk.tcb.congestion().window() > 30_000);
     talk.wait(1000).write(40_000).we(&format!(". {at}:{} ack 1", at + 10_000)).silence();
 }
 
@@ -356,12 +356,12 @@ fn a_request_after_a_pause_does_not_hide_the_pause() {
     talk.limits.segmentation_bytes = Some(65_000);
     let mut at = 1;
     for _ in 0..10 {
-        let count = talk.tcb.congestion.window().min(40_000);
+        let count = talk.tcb.congestion().window().min(40_000);
         talk.write(count as usize).we_whatever();
         at += count;
         talk.peer(&format!(". 1:1 ack {at}"));
     }
-    assert!(talk.tcb.congestion.window() > 20_000);
+    assert!(talk.tcb.congestion().window() > 20_000);
     talk.wait(1000).peer_quietly(&format!("P. 1:11 ack {at}"));
     talk.write(40_000).we(&format!(". {at}:{} ack 11", at + 10_000)).silence();
 }

@@ -4,19 +4,19 @@
 
 use machine::{Instant, Micros};
 
-use super::actions::{Actions, CloseReason};
-use super::alarm::{ACKNOWLEDGE_DELAY, Alarm, Awaited, millis};
-use super::congestion::Congestion;
-use super::ecn;
-use super::handshake::mss_agreed;
-use super::pools::Pools;
-use super::round_trip::RoundTrip;
-use super::segment::{Flags, SegmentRepr};
-use super::sequence::SequenceNumber;
-use super::state::{Agreed, Owed, State};
-use super::tcb::Tcb;
-use super::timestamps::{TIMESTAMP_BYTES, TIMESTAMP_VALID};
-use super::window::{RECEIVE_WINDOW_SCARCE, ReceiveWindow};
+use super::Tcb;
+use crate::tcp::actions::{Actions, CloseReason};
+use crate::tcp::alarm::{ACKNOWLEDGE_DELAY, Alarm, Awaited, millis};
+use crate::tcp::congestion::Congestion;
+use crate::tcp::ecn;
+use crate::tcp::handshake::mss_agreed;
+use crate::tcp::pools::Pools;
+use crate::tcp::round_trip::RoundTrip;
+use crate::tcp::segment::{Flags, SegmentRepr};
+use crate::tcp::sequence::SequenceNumber;
+use crate::tcp::state::{Agreed, Owed, State};
+use crate::tcp::timestamps::{TIMESTAMP_BYTES, TIMESTAMP_VALID};
+use crate::tcp::window::{RECEIVE_WINDOW_SCARCE, ReceiveWindow};
 
 /// The least time between two answers of one connection to doubtful segments (RFC 5961 §7). Counted for each
 /// connection by itself: a count shared by all would tell an attacker about the connections of others.
@@ -24,7 +24,13 @@ pub const CHALLENGE_INTERVAL: Micros = Micros::from_millis(500);
 
 impl Tcb {
     #[inline(always)]
-    pub(super) fn arrive(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools, actions: &mut Actions) {
+    pub(in crate::tcp) fn arrive(
+        &mut self,
+        now: Instant,
+        segment: &SegmentRepr<'_>,
+        pools: &mut Pools,
+        actions: &mut Actions,
+    ) {
         match self.state {
             State::Closed => {}
             State::SynSent => self.syn_sent_arrive(now, segment, pools, actions),
@@ -230,7 +236,7 @@ impl Tcb {
     }
 
     /// Answers a doubtful segment by what we know, not more often than [`CHALLENGE_INTERVAL`].
-    pub(super) fn challenge(&mut self, now: Instant) {
+    pub(in crate::tcp) fn challenge(&mut self, now: Instant) {
         let now = millis(now) as u16;
         let since = Micros::from_millis(u64::from(now.wrapping_sub(self.challenged_at)));
         if self.challenged_at == 0 || since >= CHALLENGE_INTERVAL {
@@ -368,7 +374,7 @@ impl Tcb {
     }
 
     /// How many bytes this connection may have kept or on the way: less when blocks are scarce.
-    pub(super) fn window_limit(&self, pools: &Pools) -> u32 {
+    pub(in crate::tcp) fn window_limit(&self, pools: &Pools) -> u32 {
         let limit = self.receive.limit();
         let sayable = u32::from(u16::MAX) << self.shift();
         pools.share_for_receiving(limit).clamp(RECEIVE_WINDOW_SCARCE, limit).min(sayable)

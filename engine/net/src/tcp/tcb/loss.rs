@@ -19,16 +19,16 @@
 
 use machine::{Instant, Micros};
 
-use super::{Phase, Undo};
+use super::Tcb;
 use crate::tcp::congestion::{Growth, Reduction};
 use crate::tcp::options::SackBlock;
+use crate::tcp::recovery::{Phase, Undo};
 use crate::tcp::run::{Fate, Run};
 use crate::tcp::segment::{Flags, SegmentRepr};
 use crate::tcp::send_queue::SendQueue;
 use crate::tcp::sequence::SequenceNumber;
 use crate::tcp::slow_start::Pace;
 use crate::tcp::state::{Agreed, Owed};
-use crate::tcp::tcb::Tcb;
 
 /// How many duplicates tell of a loss (RFC 5681 §3.2); so many segments beyond a gap make RACK sure of one.
 const DUPLICATES: u8 = 3;

@@ -8,18 +8,18 @@ use core::num::NonZeroU16;
 
 use machine::{Instant, Piece};
 
-use super::alarm::millis;
-use super::ecn;
-use super::options::{Options, SackBlock, SackBlocks, Timestamps};
-use super::pools::Pools;
-use super::round_trip::RTO_MIN;
-use super::run::Fate;
-use super::segment::{Flags, Full, SegmentToSend};
-use super::send_queue::Pieces;
-use super::sequence::SequenceNumber;
-use super::state::{Agreed, Owed, State};
-use super::tcb::Tcb;
-use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
+use super::Tcb;
+use crate::tcp::alarm::millis;
+use crate::tcp::ecn;
+use crate::tcp::options::{Options, SackBlock, SackBlocks, Timestamps};
+use crate::tcp::pools::Pools;
+use crate::tcp::round_trip::RTO_MIN;
+use crate::tcp::run::Fate;
+use crate::tcp::segment::{Flags, Full, SegmentToSend};
+use crate::tcp::send_queue::Pieces;
+use crate::tcp::sequence::SequenceNumber;
+use crate::tcp::state::{Agreed, Owed, State};
+use crate::tcp::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
 /// What one output may hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +32,7 @@ pub struct SendLimits {
 
 /// A stretch of what is queued.
 #[derive(Clone, Copy)]
-pub(super) struct Stretch {
+pub(in crate::tcp) struct Stretch {
     offset: u32,
     len: u32,
     fin: bool,
@@ -109,7 +109,7 @@ impl Tcb {
 
     /// Bytes of new text that may be sent now, all in one stretch.
     #[inline]
-    pub(super) fn sendable(&self) -> u32 {
+    pub(in crate::tcp) fn sendable(&self) -> u32 {
         let Some(queue) = self.send_queue.as_ref() else { return 0 };
         let outstanding = self.snd_max.since(self.snd_una);
         let unsent = queue.len().saturating_sub(outstanding);
@@ -128,7 +128,7 @@ impl Tcb {
     }
 
     /// Whether our FIN, or our SYN, is the next to be sent, and the window has room for it.
-    pub(super) fn may_send_control(&self) -> bool {
+    pub(in crate::tcp) fn may_send_control(&self) -> bool {
         match self.state {
             State::SynSent | State::SynReceived => self.snd_max == self.snd_una,
             _ => {
@@ -139,7 +139,7 @@ impl Tcb {
     }
 
     /// Whether anything waits to be sent, or to be sent again, windows aside.
-    pub(super) fn has_unsent(&self) -> bool {
+    pub(in crate::tcp) fn has_unsent(&self) -> bool {
         let end = self.queued() + u32::from(self.fin_unacknowledged());
         self.snd_max.since(self.snd_una) < end || self.lost() > 0
     }
@@ -177,7 +177,7 @@ impl Tcb {
 
     /// The first of what is lost, if the congestion window has room for it.
     #[inline]
-    pub(super) fn next_lost(&self) -> Option<Stretch> {
+    pub(in crate::tcp) fn next_lost(&self) -> Option<Stretch> {
         if self.lost() == 0 {
             return None;
         }
@@ -430,7 +430,7 @@ impl Tcb {
     }
 
     /// RFC 5681 §4.1: after a pause longer than the timeout no more than the initial window is sent at once.
-    pub(super) fn restart_after_idleness(&mut self, now: Instant) {
+    pub(in crate::tcp) fn restart_after_idleness(&mut self, now: Instant) {
         let silence = self.silent_for(now);
         // No timeout is shorter, and silence nearly always is.
         if self.snd_max == self.snd_una && silence >= RTO_MIN && silence > self.round_trip.timeout() {

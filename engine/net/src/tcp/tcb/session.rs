@@ -6,11 +6,11 @@
 use machine::{Instant, Piece};
 use sometimes::buggify;
 
-use super::actions::Actions;
-use super::pools::Pools;
-use super::send_queue::{SEND_BYTES, SEND_BYTES_MAX, room_when_empty};
-use super::state::{Owed, State};
-use super::tcb::Tcb;
+use super::Tcb;
+use crate::tcp::actions::Actions;
+use crate::tcp::pools::Pools;
+use crate::tcp::send_queue::{SEND_BYTES, SEND_BYTES_MAX, room_when_empty};
+use crate::tcp::state::{Owed, State};
 
 impl Tcb {
     /// Queues a copy of `bytes` and returns how many fitted. When not all did, `Actions::send_room` follows; unless the
@@ -137,7 +137,7 @@ impl Tcb {
     }
 
     /// Tells the session of room, if it waits for some and there is enough to be worth it.
-    pub(super) fn offer_room(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
+    pub(in crate::tcp) fn offer_room(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         pools.blocks.collect_retired();
         if self.send_room(pools) >= machine::BLOCK_BYTES {
             self.forgive(Owed::ROOM);
