@@ -33,10 +33,11 @@ pub(super) const PARTS: [(Part, &str); 5] = [
 ];
 
 /// Where the parts lie; the first that a place begins with counts.
-const PLACES: [(&str, Part); 9] = [
+const PLACES: [(&str, Part); 10] = [
     ("machines/bare/src/virtio/net/receive", Part::Receive),
     ("machines/bare/src/virtio/net/transmit", Part::Send),
     ("engine/net/src/cores", Part::BetweenCores),
+    ("engine/net/src/net/messages", Part::BetweenCores),
     ("engine/rings/", Part::BetweenCores),
     ("engine/server/src/cores", Part::BetweenCores),
     ("engine/server/src/sending", Part::BetweenCores),
@@ -88,7 +89,7 @@ mod tests {
         assert_eq!(of(&[queue, "/x/machines/bare/src/virtio/net/receive.rs:9", engine]), Part::Receive);
         assert_eq!(of(&[queue, "/x/machines/bare/src/virtio/net/transmit.rs:9", engine]), Part::Send);
         assert_eq!(of(&["/rustc/core/mem.rs:1", "/x/engine/net/src/cores/post.rs:70", engine]), Part::BetweenCores);
-        assert_eq!(of(&["/x/engine/net/src/tcp/arrival.rs:7", "/x/engine/net/src/cores.rs:300"]), Part::Protocol);
+        assert_eq!(of(&["/x/engine/net/src/tcp/tcb/arrival.rs:7", "/x/engine/net/src/cores.rs:300"]), Part::Protocol);
         assert_eq!(of(&["??:0"]), Part::Rest);
         assert_eq!(of(&[engine]), Part::Rest);
     }

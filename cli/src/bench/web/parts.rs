@@ -20,23 +20,26 @@ const PARTS: [&str; 9] = [
 ];
 
 /// Where the parts lie, as places among [`PARTS`]; the first that a place begins with counts.
-const PLACES: [(&str, usize); 22] = [
+const PLACES: [(&str, usize); 25] = [
     ("machines/bare/src/virtio/net/receive", 0),
     ("machines/bare/src/virtio/net/transmit", 7),
     ("engine/net/src/tcp/send_queue", 5),
     ("engine/net/src/tcp/row", 5),
-    ("engine/net/src/tcp/session", 5),
-    ("engine/net/src/tcp/output", 5),
+    ("engine/net/src/tcp/tcb/session", 5),
+    ("engine/net/src/tcp/tcb/output", 5),
     ("engine/net/src/tcp/window", 5),
     ("engine/net/src/tcp/options", 1),
     ("engine/net/src/tcp/pools", 5),
+    ("engine/net/src/tcp/blocks", 5),
+    ("engine/net/src/tcp/nodes", 5),
     ("engine/net/src/tcp/", 2),
     ("engine/net/src/net.rs", 5),
-    ("engine/net/src/output", 6),
+    ("engine/net/src/connections.rs", 5),
+    ("engine/net/src/connections/output", 6),
     ("engine/net/src/template", 6),
     ("engine/net/src/link", 6),
     ("engine/net/src/outbox", 6),
-    ("engine/net/src/deadlines", 8),
+    ("engine/net/src/net/turn", 8),
     ("engine/net/", 1),
     ("engine/http/", 4),
     ("engine/server/src/http_service", 4),
