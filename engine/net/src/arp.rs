@@ -116,7 +116,9 @@ impl Link {
             return;
         };
         let own = self.interface.hardware;
-        let Some((ethernet, rest)) = frame.split_first_chunk_mut() else { return };
+        let Some((ethernet, rest)) = frame.split_first_chunk_mut() else {
+            unreachable!("the room is as long as was asked for")
+        };
         *ethernet = ethernet::Header { destination: to, source: own, kind: TYPE_ARP }.bytes();
         let repr = ArpRepr::EthernetIpv4 {
             operation,

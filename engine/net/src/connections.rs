@@ -363,14 +363,15 @@ impl Tcp {
             self.ending_from = Some(index + 1);
             let Some(frame) = self.connections.id_at(index) else { continue };
             let connection = ConnectionId(frame);
-            let Some(found) = self.connections.get(frame) else { continue };
+            let Some(found) = self.connections.get(frame) else { unreachable!("a name was just given for this slot") };
             let (user_is_done, is_stranded) =
                 (found.user_is_done, link.own_address(found.template.local()) != Some(found.template.source()));
             if is_stranded {
                 self.bury(now, connection, None, fellows);
             }
             if is_stranded && !user_is_done {
-                let _ = events.push(Event::Closed { connection, reason: CloseReason::Aborted });
+                let told = events.push(Event::Closed { connection, reason: CloseReason::Aborted });
+                assert!(told.is_ok(), "there was room for one more event");
             }
         }
     }
@@ -383,7 +384,7 @@ impl Tcp {
         remember: Option<TimeWait>,
         fellows: &mut Option<Fellows>,
     ) {
-        let Some(mut gone) = self.connections.remove(connection.0) else { return };
+        let Some(mut gone) = self.connections.remove(connection.0) else { unreachable!("no connection ends twice") };
         let flow = gone.template.flow();
         gone.tcb.release(&mut self.pools);
         self.timers.cancel(connection.0);

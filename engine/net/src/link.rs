@@ -201,9 +201,13 @@ impl Link {
         let kind = if destination.is_some() { TYPE_IPV4 } else { TYPE_IPV6 };
         let header =
             ethernet::Header { destination: hardware.unwrap_or(BROADCAST), source: self.interface.hardware, kind };
-        let Some((ethernet, rest)) = frame.split_first_chunk_mut() else { return Err(Unsent::Full) };
+        let Some((ethernet, rest)) = frame.split_first_chunk_mut() else {
+            unreachable!("the room is as long as was asked for")
+        };
         *ethernet = header.bytes();
-        let Some((ip, payload)) = rest.split_at_mut_checked(header_bytes) else { return Err(Unsent::Full) };
+        let Some((ip, payload)) = rest.split_at_mut_checked(header_bytes) else {
+            unreachable!("the room is as long as was asked for")
+        };
         match (packet.source.to_v4(), destination) {
             (Some(source), Some(destination)) => {
                 ip.copy_from_slice(&ipv4::header(source, destination, packet.protocol, packet.payload_bytes));

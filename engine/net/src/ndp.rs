@@ -348,8 +348,7 @@ impl Ndp {
         let mut groups = Vec::new();
         for group in self.own.groups() {
             if !groups.contains(&group) {
-                // There is a place for each address.
-                let _ = groups.push(group);
+                assert!(groups.push(group).is_ok(), "there is a place for each address");
             }
         }
         groups

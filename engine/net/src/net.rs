@@ -336,7 +336,8 @@ impl Net {
             let taken = news.taken.map(|address| Event::AddressTaken { address });
             let is_first = self.cores().is_first();
             for event in changed.into_iter().chain(taken).filter(|_| is_first) {
-                let _ = events.push(event);
+                let told = events.push(event);
+                assert!(told.is_ok(), "there was room for them");
             }
         }
         if self.address_news && events.push(Event::AddressChanged { address: self.address() }).is_ok() {

@@ -82,7 +82,9 @@ pub(crate) fn send(
     let (from, to) = (Ip::from(source.ip()), Ip::from(destination.ip()));
     let field = u16::try_from(length).map_err(|_| Unsent::TooLong)?;
     link.send(now, &Packet::new(from, to, PROTOCOL_UDP, length), |bytes| {
-        let Some((header, payload)) = bytes.split_first_chunk_mut::<UDP_BYTES>() else { return };
+        let Some((header, payload)) = bytes.split_first_chunk_mut::<UDP_BYTES>() else {
+            unreachable!("the room is as long as was asked for")
+        };
         write(payload);
         let mut view = UdpPacket::new_unchecked(header.as_mut_slice());
         view.set_src_port(source.port());

@@ -100,7 +100,7 @@ impl Tcp {
         link: &mut Link,
         fellows: &mut Option<Fellows>,
     ) -> Result<(), Full> {
-        let Some(found) = self.connections.get_mut(connection.0) else { return Ok(()) };
+        let Some(found) = self.connections.get_mut(connection.0) else { unreachable!("it is about to speak") };
         let peer = found.template.flow().peer;
         if let Some(hardware) = link.hardware_for(now, peer) {
             found.template.set_peer(hardware);

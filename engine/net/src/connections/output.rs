@@ -46,6 +46,7 @@ impl Tcp {
         link: &mut Link,
         fellows: &mut Option<Fellows>,
     ) -> Result<(), Full> {
+        // It may have ended since something happened to it.
         let Some(found) = self.connections.get_mut(connection.0) else { return Ok(()) };
         if connect::is_unresolved(&found.template) {
             return self.unresolved_output(now, connection, machine, link, fellows);
@@ -80,7 +81,7 @@ impl Tcp {
     /// A connection has spoken: its timer is set, and if that was its last word it is buried.
     #[inline]
     pub(super) fn settle(&mut self, now: Instant, connection: ConnectionId, fellows: &mut Option<Fellows>) {
-        let Some(found) = self.connections.get_mut(connection.0) else { return };
+        let Some(found) = self.connections.get_mut(connection.0) else { unreachable!("it has just spoken") };
         if let Some(deadline) = found.tcb.deadline(now).filter(|deadline| *deadline < found.armed_for) {
             found.armed_for = deadline;
             self.timers.set(connection.0, deadline);
@@ -94,7 +95,7 @@ impl Tcp {
 
     /// Something had to be sent again: perhaps the neighbour is not where he was (RFC 1122 §3.3.1.4).
     fn doubt_way(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
-        let Some(found) = self.connections.get_mut(connection.0) else { return };
+        let Some(found) = self.connections.get_mut(connection.0) else { unreachable!("it has just spoken") };
         if let Some(hardware) = link.doubt_way(now, found.template.flow().peer) {
             found.template.set_peer(hardware);
         }

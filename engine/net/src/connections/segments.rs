@@ -236,7 +236,9 @@ impl Tcp {
         counters: &mut Counters,
         events: &mut Events,
     ) {
-        let Some(found) = self.connections.get_mut(connection.0) else { return };
+        let Some(found) = self.connections.get_mut(connection.0) else {
+            unreachable!("a connection that is over has no deadline")
+        };
         found.armed_for = Instant::NEVER;
         let actions = found.tcb.deadline_expired(now, &mut self.pools);
         self.act(now, connection, &actions, None, counters, events);
@@ -285,8 +287,8 @@ impl Tcp {
         self.flows.set(flow, Entry::Connection(connection.index() as u32));
         beside.link.counters.count(Counter::Accepted);
         let peer = SocketAddr::new(flow.peer.into(), flow.peer_port);
-        // Nobody else has put anything into the events of this frame.
-        let _ = beside.events.push(Event::Accepted { connection: ConnectionId(connection), service, peer });
+        let told = beside.events.push(Event::Accepted { connection: ConnectionId(connection), service, peer });
+        assert!(told.is_ok(), "a frame finds the events empty");
         self.connected_arrived(now, connection.index() as u32, arrival, beside);
     }
 
@@ -401,7 +403,7 @@ impl Tcp {
 
     /// Segments of a connection come from another neighbour than ours go to: the neighbour cache decides who is right.
     fn came_another_way(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
-        let Some(found) = self.connections.get_mut(connection.0) else { return };
+        let Some(found) = self.connections.get_mut(connection.0) else { unreachable!("it has just taken a segment") };
         if let Some(hardware) = link.hardware_for(now, found.template.flow().peer) {
             found.template.set_peer(hardware);
         }

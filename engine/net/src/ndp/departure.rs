@@ -104,7 +104,9 @@ impl Link {
         let length = listening::ROUTER_ALERT.len() + length;
         let packet = Packet::new(source, to, listening::PROTOCOL_OPTIONS, length).with_hop_limit(listening::HOP_LIMIT);
         let sent = self.send(now, &packet, |bytes| {
-            let Some((options, message)) = bytes.split_first_chunk_mut() else { return };
+            let Some((options, message)) = bytes.split_first_chunk_mut() else {
+                unreachable!("the room is as long as was asked for")
+            };
             *options = listening::ROUTER_ALERT;
             write(message);
             icmpv6::seal(source, to, message);

@@ -89,7 +89,9 @@ pub(super) fn write_report(groups: &[Ipv6Addr], why: Why, bytes: &mut [u8]) {
         Why::Asked => MldRecordType::ModeIsExclude,
         Why::Begun => MldRecordType::ChangeToExclude,
     };
-    let Some((header, records)) = bytes.split_first_chunk_mut::<REPORT_BYTES>() else { return };
+    let Some((header, records)) = bytes.split_first_chunk_mut::<REPORT_BYTES>() else {
+        unreachable!("the room is as long as was asked for")
+    };
     *header = [REPORT, 0, 0, 0, 0, 0, 0, groups.len() as u8];
     let (records, _) = records.as_chunks_mut::<RECORD_BYTES>();
     for (record, group) in records.iter_mut().zip(groups) {

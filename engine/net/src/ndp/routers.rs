@@ -44,8 +44,7 @@ impl Routers {
     pub(super) fn silent(&mut self, address: Ipv6Addr) {
         if let Some(at) = self.0.iter().position(|(router, _)| *router == address) {
             let silent = self.0.remove(at);
-            // Its own place has just become free.
-            let _ = self.0.push(silent);
+            assert!(self.0.push(silent).is_ok(), "its own place has just become free");
         }
     }
 

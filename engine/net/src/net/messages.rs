@@ -87,7 +87,7 @@ impl Net {
     /// A frame has arrived by the card of one of several cores.
     #[cold]
     pub(super) fn frame_arrived_among(&mut self, now: Instant, frame: &Frame, events: &mut Events) -> Route {
-        let Some(fellows) = &mut self.fellows else { return Route::Here };
+        let Some(fellows) = &mut self.fellows else { unreachable!("there are several cores") };
         if fellows.is_for_us(now, frame, &self.link, |flow| self.tcp.bucket(flow)) {
             self.goes_up_among(now, frame.bytes(), frame.checksum() == Checksum::Verified, events);
         }
@@ -106,7 +106,7 @@ impl Net {
 
     /// A frame has arrived that another core has passed on.
     fn passed_arrived(&mut self, now: Instant, passed: Passed, events: &mut Events) -> Arrived {
-        let Some(fellows) = &mut self.fellows else { return Arrived(What::Nothing) };
+        let Some(fellows) = &mut self.fellows else { unreachable!("nobody passes frames to a core that is alone") };
         fellows.passed_arrived(now, &passed);
         // Another core's turn may have begun after this one's.
         self.link.counters.frame_was_passed(now.since(passed.seen_at));

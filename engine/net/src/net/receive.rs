@@ -154,7 +154,7 @@ impl Net {
             }
             Progress::Whole(index) => index,
         };
-        let Some(whole) = self.reassembly.take(index) else { return };
+        let Some(whole) = self.reassembly.take(index) else { unreachable!("it has just become whole") };
         self.link.counters.count(Counter::Reassembled);
         let payload = whole.buffer.get(..whole.length).unwrap_or_default();
         // What the card said of the checksum, it said of one fragment.
@@ -233,8 +233,8 @@ impl Net {
             self.link.counters.count(Counter::DatagramsIn);
             let peer = SocketAddr::new(received.source.into(), datagram.source_port);
             let bytes = place.part(udp::UDP_BYTES, datagram.payload.len());
-            // Nobody else has put anything into the events of this frame.
-            let _ = events.push(Event::Datagram { port, peer, bytes });
+            let told = events.push(Event::Datagram { port, peer, bytes });
+            assert!(told.is_ok(), "a frame finds the events empty");
         } else {
             self.link.counters.count(Counter::DroppedNoListener);
             self.complain(now, received, Complaint::PortUnreachable);
