@@ -18,7 +18,7 @@
 //! | `frames` | what frames do that are not of requests |
 //! | `requests`, `request` | heads of requests and trailers; what they ask |
 //! | `response` | heads of answers |
-//! | `stream`, `streams`, `sending` | what a stream waits for, all of them, and how they are sent on |
+//! | `stream`, `streams`, `sending` | what streams wait for, and how they are sent on |
 //! | `inquiry` | a question, and the body that comes with it |
 //! | `streams::questions`, `streams::open` | streams that a program answers, and goes on to |
 //! | `calm` | what floods cost |

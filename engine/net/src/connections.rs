@@ -1,11 +1,12 @@
 //! TCP on one core: its connections, the tables that find them, and what they share.
 //!
-//! A segment goes through [`segments`], a connection that we open through [`connect`], and what connections have to say through
-//! [`output`]. What a connection does with it stands in [`crate::tcp`].
+//! [`segments`] finds the connection of a segment, [`connect`] opens connections, and [`output`]
+//! sends what they have to send. The state machine of one connection is in [`crate::tcp`].
 //!
 //! Invariants:
-//! - A connection stands in the flow table from its handshake until TIME-WAIT is over, in exactly one of three forms.
-//! - A connection stands among the touched ones, or its deadline is set, as long as it has anything to do.
+//! - A connection stands in the flow table from its handshake until TIME-WAIT is over, in exactly
+//!   one of three forms.
+//! - A connection that has anything to do is among the touched ones, or its deadline is set.
 
 mod arrival;
 mod connect;
@@ -172,7 +173,7 @@ impl Tcp {
         self.pools.give_back_block(block);
     }
 
-    // What the user may do with a connection. `Net` has the same methods, and says what each of them does.
+    // What the user may do with a connection: `Net` documents these methods.
 
     pub(crate) fn send(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) -> usize {
         let Some(found) = self.connections.get_mut(connection.0) else { return 0 };

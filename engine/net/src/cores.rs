@@ -151,7 +151,8 @@ impl Fellows {
         self.cores
     }
 
-    /// A frame has arrived by the card of this core; `bucket` is that of a flow. False: it goes to another core.
+    /// A frame has arrived by the card of this core. False: it goes to another core.
+    /// `bucket`: gives the bucket of a flow.
     pub(crate) fn is_for_us(
         &mut self,
         now: Instant,

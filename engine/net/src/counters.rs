@@ -1,7 +1,8 @@
 //! What happened so far, in plain numbers: one list per core, readable at any time, never reset.
 //!
-//! Every frame that comes in is counted once in `FramesIn`, by the core whose card it came by; one that is thrown away is
-//! counted once more under the reason, by the core that did it. Numbers wrap only after centuries and order nothing.
+//! Every frame that comes in is counted once in `FramesIn`, by the core that received it. One that
+//! is dropped is counted once more under the reason, by the core that dropped it. Numbers wrap only
+//! after centuries and order nothing.
 
 use machine::Micros;
 

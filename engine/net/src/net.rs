@@ -368,7 +368,7 @@ impl Net {
         (self.chores_at, self.next_chore())
     }
 
-    /// Whether no connection is open here, as far as we know of those whom we steer for, too.
+    /// Whether no connection is open here, nor at the cores that we steer for.
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
         self.fellows.as_ref().is_none_or(Fellows::holds_nothing)

@@ -1,8 +1,8 @@
-//! The streams of a connection that wait, and whose turn it is to send.
+//! The streams of a connection that wait, and which of them sends next.
 //!
 //! What a program is asked and says stands in `questions.rs` and `open.rs` below this.
 //!
-//! Invariant: for each stream that is taken out, whatever was admitted or open for it is given back, once.
+//! Invariant: what was admitted or open for a stream is given back once, when it is taken out.
 
 mod open;
 mod questions;
@@ -91,7 +91,7 @@ impl Streams {
         self.list.capacity() * size_of::<Stream>() + of_streams
     }
 
-    /// Bytes of memory that one more stream would take beside its own; none, if there is a place for it.
+    /// Bytes that the list would grow by for one more stream.
     pub(super) fn growth_bytes(&self) -> usize {
         let has_place = self.list.len() < self.list.capacity();
         if has_place { 0 } else { self.list.capacity().max(STREAMS_KEPT) * size_of::<Stream>() }
@@ -112,7 +112,7 @@ impl Streams {
         self.asking.is_some()
     }
 
-    /// Whether enough of a body has come, since this was asked, for its sender to have all of the time again.
+    /// Whether enough of a body has come since this was asked to renew its sender's time.
     pub(super) fn has_brought(&mut self) -> bool {
         core::mem::take(&mut self.has_brought)
     }

@@ -101,7 +101,7 @@ impl Tcp {
         }
     }
 
-    /// Answers callers whose handshakes are under way.
+    /// Sends the SYN-ACKs of handshakes that are under way.
     ///
     /// Errors: the card is full, or the budget spent.
     pub(crate) fn handshakes_output(

@@ -1,4 +1,4 @@
-//! Segments on the way up: which connection a segment belongs to, and what becomes of those that belong to none.
+//! Segments on the way up: the connection that a segment belongs to, and segments without one.
 
 use core::net::SocketAddr;
 
@@ -22,7 +22,7 @@ use crate::tcp::{
 };
 use crate::template::Head;
 
-/// What a segment may concern beside its connection: the link, the other cores, and the user, who is told of it.
+/// What a segment may change beside its connection: the link, the other cores, and the events.
 struct Beside<'a> {
     link: &'a mut Link,
     fellows: &'a mut Option<Fellows>,
@@ -86,7 +86,7 @@ impl Tcp {
         }
     }
 
-    /// Whether the connection at `index` may be the one that a segment is for, where there are several cores.
+    /// Whether a segment may be for the connection at `index`, where there are several cores.
     #[inline(always)]
     fn is_meant_for(&self, index: u32, segment: &SegmentRepr<'_>) -> bool {
         let found = self.connections.id_at(index as usize).and_then(|id| self.connections.get(id));

@@ -1,5 +1,5 @@
-//! What this core's network does with what the others tell it, and with frames that are not its own. What is known of the
-//! others, and what waits for them, stands in [`crate::cores`].
+//! Messages of other cores, and frames that are for them. [`crate::cores`] keeps what is known of
+//! the other cores, and what waits for them.
 
 use machine::{Checksum, CoreId, Frame, Instant};
 use sometimes::sometimes;
@@ -106,7 +106,7 @@ impl Net {
 
     /// A frame has arrived that another core has passed on.
     fn passed_arrived(&mut self, now: Instant, passed: Passed, events: &mut Events) -> Arrived {
-        let Some(fellows) = &mut self.fellows else { unreachable!("nobody passes frames to a core that is alone") };
+        let Some(fellows) = &mut self.fellows else { unreachable!("a core that is alone gets no frames from others") };
         fellows.passed_arrived(now, &passed);
         // Another core's turn may have begun after this one's.
         self.link.counters.frame_was_passed(now.since(passed.seen_at));
@@ -123,7 +123,8 @@ impl Net {
         Arrived(What::Frame(passed))
     }
 
-    /// Somebody on the way reports trouble with a segment that claims to be ours. If it is not of this core, the others hear of it.
+    /// A host or router reports trouble with a segment of ours. If the connection is unknown here,
+    /// the other cores are told.
     pub(super) fn trouble_reported(&mut self, now: Instant, report: &Report, events: &mut Events) {
         if !self.tcp.trouble_reported(now, report, &mut self.link.counters, events) {
             self.pass_on_hearsay(Hearsay::Trouble(*report));

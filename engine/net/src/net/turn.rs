@@ -1,5 +1,5 @@
-//! What a turn asks of the network beside frames: the deadlines phase, for everything that waits for time, and the out phase, in
-//! which whatever the turn has left to be said is built and handed to the card, once, at its end.
+//! What a turn asks of the network beside frames. In the deadlines phase everything runs that waits
+//! for time. In the out phase the network hands the card all that is to be sent.
 
 use core::net::{Ipv4Addr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! A connection's alarms, and how long each of them waits. What happens when one expires stands in `timers`.
+//! A connection's alarms, and how long each waits. `tcb::timers` says what happens then.
 
 use machine::{Instant, Micros};
 

@@ -105,7 +105,7 @@ impl BlockPool {
         self.block_nodes.push(node);
     }
 
-    /// Nodes of blocks that nobody holds.
+    /// Nodes of blocks that are free.
     #[inline]
     pub(super) fn free_block_nodes(&self) -> usize {
         self.block_nodes.len()

@@ -10,8 +10,8 @@
 use super::segment::{Flags, SegmentRepr};
 use super::state::{Agreed, State};
 
-/// What a SYN, or a SYN-ACK, agrees to. A SYN-ACK that sets both bits only mirrors ours. `proposed`: by us; `attempts`: how often our
-/// SYN was repeated.
+/// What a SYN, or a SYN-ACK, agrees to. A SYN-ACK that sets both bits only mirrors ours.
+/// `proposed`: by us; `attempts`: how often our SYN was repeated.
 pub(super) fn agreed(syn: &SegmentRepr<'_>, proposed: Agreed, attempts: u8) -> Agreed {
     let both = Flags::ECE.with(Flags::CWR);
     let agrees = if syn.flags.has(Flags::ACK) {

@@ -32,8 +32,8 @@
 //! last one of a reply that the peer is waiting for. Silly windows are avoided at both ends all the same.
 //!
 //! How loss is found and repaired: `flight` knows what is on the way, `rack` (or duplicates, for peers without SACK) says what of
-//! it is lost, `tcb::loss` acts upon that and `congestion` says how much may be sent, along the curve of `cubic`;
-//! `slow_start` says when its first climb is to end. What only
+//! it is lost, `tcb::loss` acts upon that and `congestion` says how much may be sent, along the
+//! curve of `cubic`; `slow_start` says when its first climb is to end. What only
 //! counts while something is on the way lies in the lent send queue: an idle connection keeps its windows, its round
 //! trip and nothing else.
 

@@ -1,6 +1,6 @@
-//! What queues are lent when they grow long: nodes of pieces and of blocks, and lists of ranges and of runs.
+//! What long queues are lent: nodes of pieces and of blocks, and lists of ranges and of runs.
 //!
-//! Invariant: a node of pieces counts its bytes, so that a place far back is found by passing over whole nodes.
+//! Invariant: a node of pieces counts its bytes, so that a search passes over whole nodes.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -81,7 +81,7 @@ impl PieceNode {
         Some(piece)
     }
 
-    /// Puts another piece, not shorter, in the place of the last. Returns how many bytes longer it is.
+    /// Replaces the last piece by another, not shorter. Returns how many bytes longer it is.
     #[inline]
     pub(super) fn change_last(&mut self, change: impl FnOnce(Piece) -> Piece) -> u32 {
         let grown = self.pieces.back_mut().map_or(0, |last| exchange(last, change));

@@ -22,7 +22,7 @@ use super::window::RECEIVE_WINDOW;
 /// How much is made at construction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolSizes {
-    /// Blocks of [`machine::BLOCK_BYTES`] bytes, for both directions; more than [`RECEIVE_RESERVE`].
+    /// Blocks of [`machine::BLOCK_BYTES`] bytes, for both directions: over [`RECEIVE_RESERVE`].
     pub blocks: usize,
     /// Connections that may have bytes to be sent or acknowledged at the same time. 2.9 KB each.
     pub send_queues: usize,

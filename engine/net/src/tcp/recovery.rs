@@ -1,4 +1,4 @@
-//! What loss recovery remembers while something is on the way. How a connection acts by it stands in `tcb::loss`.
+//! What loss recovery remembers while something is on the way. `tcb::loss` acts on it.
 
 use super::congestion::{Congestion, Reduction};
 use super::rack::Rack;

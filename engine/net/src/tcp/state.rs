@@ -1,4 +1,4 @@
-//! The values that say how a connection stands: its state, what it owes, what was agreed on, how it ended.
+//! The values of a connection's state: what it owes, what was agreed on, how it ended.
 
 use super::time_wait::TimeWait;
 

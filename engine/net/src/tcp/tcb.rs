@@ -1,5 +1,6 @@
-//! One connection: its numbers, how it begins and how it ends. What the session does with it stands in `session`, what
-//! segments do to it in `arrival` and `loss`, what it sends in `output`, what time does in `timers`.
+//! One connection: its numbers, how it begins and how it ends. What the session does with it stands
+//! in `session`, what segments do to it in `arrival` and `loss`, what it sends in `output`, what
+//! time does in `timers`.
 //!
 //! Invariants (see [`Tcb::assert_invariants`]):
 //! - `snd_una <= snd_max <= snd_una + queued + 1`. SND.NXT is always `snd_max`: what is to be sent again is known to
@@ -327,8 +328,9 @@ impl Tcb {
     /// Whether the peer of this connection may have sent the segment, now or a while ago: its number lies in our window or a window
     /// before it, and what it acknowledges is what we have sent, or a window before (RFC 5961 §5.2). What neither can be is for
     /// another connection, or forged.
-    // A peer that has started anew without a word may call again from the same port by another queue of the card's. Then one core has the
-    // connection that the peer has forgotten, and another the new one. What tells their segments apart is where their numbers are.
+    // A peer that has restarted may call again from the same port, by another queue of the card.
+    // Then one core has the connection that the peer has forgotten, and another core the new one.
+    // The sequence numbers tell their segments apart.
     #[inline]
     pub(crate) fn may_be_meant(&self, segment: &SegmentRepr<'_>) -> bool {
         if matches!(self.state, State::Closed | State::SynSent) || segment.flags.opens() {

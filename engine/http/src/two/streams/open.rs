@@ -9,7 +9,7 @@ use crate::open_reply::{End, Pace};
 use crate::two::stream::{Expect, Stream};
 
 impl Streams {
-    /// The program says more on the open reply with this number. It goes out when the session is offered bytes, or none.
+    /// The program says more on the open reply with this number.
     pub(in crate::two) fn fed(&mut self, number: u64, bytes: &[u8]) {
         let Some(stream) = self.list.iter_mut().find(|stream| stream.number() == Some(number)) else { return };
         match &mut stream.expect {

@@ -88,7 +88,7 @@ impl Streams {
         }
     }
 
-    /// This is the answer to what was asked. It goes out when the session is offered bytes, or none. Who has asked may have taken his question back.
+    /// The program has answered: see [`crate::two::Http2Session::replied`].
     pub(in crate::two) fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
         let number = reply.number();
         match self.take_asker() {
@@ -99,8 +99,7 @@ impl Streams {
         }
     }
 
-    /// The body of what was asked is wanted, up to so many bytes of it; a longer one is answered by 413. It is handed over by [`Actions::body_arrived`] when it is there, and its turn
-    /// has come; or as it comes, if the admission has a number, by [`Actions::piece_arrived`], and its end by [`Actions::pieces_ended`] in its turn.
+    /// The program wants the body: see [`crate::two::Http2Session::admitted`].
     pub(in crate::two) fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
         match self.take_asker() {
             None => admission.give_up(actions),
@@ -121,7 +120,7 @@ impl Streams {
         self.has_questions = true;
     }
 
-    /// The program has taken a piece of the body with this number: more may come. False: it is gone.
+    /// The program has taken a piece of the body with this number. False: the body is gone.
     pub(in crate::two) fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) -> bool {
         let inquiries = self.list.iter_mut().filter_map(Stream::inquiry_mut);
         let mut uploads = inquiries.filter_map(Inquiry::upload_mut);
@@ -142,7 +141,7 @@ impl Streams {
         }
     }
 
-    /// Lets clients send more of the bodies that are wanted, if they do not know of it. True: all of them know.
+    /// Opens the windows of bodies that are wanted. True: the client knows of all of them.
     pub(in crate::two) fn open_windows(&mut self, line: &Line, actions: &mut impl Actions) -> bool {
         if self.has_untold {
             self.open_all_windows(line, actions);

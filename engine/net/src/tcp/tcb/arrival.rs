@@ -1,6 +1,5 @@
 //! What a segment that arrives does to a connection: RFC 9293 §3.10.7.3 and §3.10.7.4 in their order (sequence number, RST,
-//! SYN, ACK, text, FIN), with RFC 5961 against segments forged from outside. By an acknowledgment bytes are done with, windows open,
-//! losses come to light.
+//! SYN, ACK, text, FIN), with RFC 5961 against segments forged from outside.
 
 use machine::{Instant, Micros};
 
