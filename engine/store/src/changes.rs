@@ -2,13 +2,14 @@
 //!
 //! Invariant: an address belongs to one account from the moment its creation is gathered, so no two can win it.
 
+use crate::account::{Account, AccountInfo, NewAccount, NewPassword, UID_VALIDITY_LOST};
 use crate::group::Pending;
 use crate::hash::Hash;
-use crate::index::{Account, AccountId, UID_VALIDITY_LOST};
-use crate::record::{self, Place, REMOVED_RANGES};
+use crate::outcome::{Outcome, Refusal};
+use crate::record::{self, REMOVED_RANGES};
 use crate::segments::Reason as Want;
 use crate::store::{Shard, Store};
-use crate::types::{BUILT_IN, MailboxId, MarkChange, Outcome, Refusal, Uid, UidRange};
+use crate::types::{AccountId, BUILT_IN, MailboxId, MarkChange, Place, Uid, UidRange};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use machine::UnixTime;
@@ -16,92 +17,6 @@ use tasks::Continuation;
 
 /// The most bytes of records that gather in one shard; more waits for the next group.
 const GATHERED_BYTES_MAX: usize = 24 * 1024;
-
-/// An account to be made. Addresses are compared as they are: whoever calls brings them into one form first.
-#[derive(Clone, Copy, Debug)]
-pub struct NewAccount<'a> {
-    /// Its address.
-    pub address: &'a str,
-    /// Further addresses whose mail it gets.
-    pub aliases: &'a [&'a str],
-    /// What a password is checked against, in the caller's form.
-    pub password_hash: &'a str,
-    /// What a proof is checked against by who knows the password and does not say it, in the caller's form; empty: nothing is.
-    pub verifier: &'a str,
-}
-
-/// A password that takes another's place, as far as the store knows it.
-#[derive(Clone, Copy, Debug)]
-pub struct NewPassword<'a> {
-    /// As [`NewAccount::password_hash`].
-    pub hash: &'a str,
-    /// As [`NewAccount::verifier`].
-    pub verifier: &'a str,
-    /// The hash of the configuration's in whose place it is; empty: it is the configuration's.
-    pub replaced: &'a str,
-}
-
-/// What is known of an account.
-#[derive(Clone, Copy, Debug)]
-pub struct AccountInfo<'a> {
-    pub(crate) account: &'a Account,
-}
-
-impl<'a> AccountInfo<'a> {
-    /// Its id.
-    pub fn id(&self) -> AccountId {
-        self.account.id
-    }
-
-    /// Its address.
-    pub fn address(&self) -> &'a str {
-        &self.account.address
-    }
-
-    /// Its further addresses.
-    pub fn aliases(&self) -> impl Iterator<Item = &'a str> {
-        self.account.aliases.iter().map(|alias| &**alias)
-    }
-
-    /// What a password is checked against.
-    pub fn password_hash(&self) -> &'a str {
-        &self.account.password_hash
-    }
-
-    /// What a proof of knowing the password is checked against; empty: nothing is.
-    pub fn verifier(&self) -> &'a str {
-        &self.account.verifier
-    }
-
-    /// The password hash of the configuration's that the present one took the place of; empty where the present one is the configuration's.
-    pub fn replaced(&self) -> &'a str {
-        &self.account.replaced
-    }
-
-    /// A note of the account's.
-    pub fn note(&self, key: &[u8]) -> Option<&'a [u8]> {
-        self.account.notes.get(key).map(|value| &**value)
-    }
-
-    /// All its notes: keys, in their order, and values.
-    pub fn notes(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-        self.account.notes.iter().map(|(key, value)| (&**key, &**value))
-    }
-
-    /// Its mailboxes and their names.
-    pub fn mailboxes(&self) -> impl Iterator<Item = (MailboxId, &'a str)> {
-        self.account.mailboxes.values().map(|mailbox| (MailboxId(mailbox.id), &*mailbox.name))
-    }
-}
-
-impl Account {
-    /// Password hash, verifier and what the hash has replaced.
-    fn swap_password(&mut self, [hash, verifier, replaced]: &mut [Box<str>; 3]) {
-        core::mem::swap(&mut self.password_hash, hash);
-        core::mem::swap(&mut self.verifier, verifier);
-        core::mem::swap(&mut self.replaced, replaced);
-    }
-}
 
 impl Shard {
     /// Whether records of `bytes` may gather. A shard with nothing gathered takes the largest message's.
@@ -179,7 +94,7 @@ impl Store {
         account.aliases = new.aliases.iter().map(|alias| Box::from(*alias)).collect();
         account.password_hash = new.password_hash.into();
         account.verifier = new.verifier.into();
-        record::put_account(&mut shard.gathered, &account);
+        record::put_account(&mut shard.gathered, account.texts());
         for (mailbox, name) in BUILT_IN {
             let known = shard.index.mailbox(id, mailbox.0);
             let counts = known.map_or((1, 0), |known| (known.uid_next, known.highest_modseq));
@@ -214,7 +129,7 @@ impl Store {
         // The record is made from the account as it will be; the index itself changes when the record is durable.
         let mut texts = [hash, verifier, replaced].map(Box::from);
         account.swap_password(&mut texts);
-        record::put_account(&mut shard.gathered, account);
+        record::put_account(&mut shard.gathered, account.texts());
         account.swap_password(&mut texts);
         shard.pending.push(Pending::Change(continuation));
         Ok(())

@@ -5,11 +5,12 @@
 //! - The root moves only after everything behind the new one is durable; the old segments are free only after that is.
 
 use crate::group::blocks_of;
-use crate::index::{AccountId, Index};
+use crate::index::Index;
 use crate::layout::{SegmentIndex, ShardId};
 use crate::record::{self, RANGE_ENTRIES};
 use crate::store::{Journal, Store};
 use crate::superblock::Root;
+use crate::types::AccountId;
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
 use sometimes::{buggify, sometimes};
@@ -165,7 +166,7 @@ fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
         Cursor::Account(from) => match index.accounts.range(from..).next() {
             Some((id, account)) => {
                 if account.is_named() {
-                    record::put_account(out, account);
+                    record::put_account(out, account.texts());
                 }
                 account.notes.iter().for_each(|(key, value)| record::put_note(out, *id, key, value));
                 // The number that was given last, where its mailbox does not say it. One that is there must not be told to be gone: what is told is done, also here.

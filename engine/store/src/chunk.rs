@@ -6,9 +6,8 @@
 
 use crate::bytes::{Fields, Reader};
 use crate::hash::{HASH_BYTES, Key};
-use crate::index::AccountId;
 use crate::layout::{PAGE_BYTES, PIECE_BYTES, PIECE_PAGES, Page};
-use crate::types::Head;
+use crate::types::{AccountId, Head};
 use core::ops::Range;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BODY");
@@ -18,6 +17,10 @@ pub(crate) const HEADER_BYTES: usize = 512;
 const FIELDS_BYTES: usize = 112;
 /// The most bytes of a summary.
 pub const SUMMARY_BYTES: usize = HEADER_BYTES - FIELDS_BYTES;
+/// Makes the summary of a message: what is to be known of it without reading it. It sees the octets of its first chunk, up to 31 KiB, writes into the bytes
+/// that it is lent, and says how many, and to which conversation the message belongs (0: to none but its own).
+pub type Summarize = fn(&[u8], &mut [u8; SUMMARY_BYTES]) -> (usize, u64);
+
 /// The octets in each chunk but the last.
 pub const CHUNK_OCTETS: usize = PIECE_BYTES - HEADER_BYTES;
 /// The most chunks of one body.

@@ -6,10 +6,8 @@
 //!
 //! Invariant: a message is in the set exactly as long as it is in its mailbox (`index` puts it in, and takes it out).
 
-use crate::index::{AccountId, Entry};
-use crate::record::Place;
-use crate::store::Store;
-use crate::types::{MailboxId, Uid};
+use crate::messages::Entry;
+use crate::types::Place;
 use alloc::collections::BTreeSet;
 
 /// What a message takes in the set at most, when its nodes are as empty as they may be: 192 bytes for 5 messages in a leaf, 288 in every other node.
@@ -29,36 +27,9 @@ impl Conversations {
     }
 
     /// The places from the first of the first mailbox to the last of the last one, ascending.
-    fn within(&self, conversation: u64, first: u32, last: u32) -> impl DoubleEndedIterator<Item = Place> {
+    pub(crate) fn within(&self, conversation: u64, first: u32, last: u32) -> impl DoubleEndedIterator<Item = Place> {
         let from = (conversation, Place { mailbox: first, uid: 0 });
         let to = (conversation, Place { mailbox: last, uid: u32::MAX });
         self.0.range(from..=to).map(|(_, place)| *place)
-    }
-}
-
-impl Store {
-    /// The messages of a conversation, by mailbox and UID.
-    pub fn conversation(
-        &self,
-        account: AccountId,
-        conversation: u64,
-    ) -> impl DoubleEndedIterator<Item = (MailboxId, Uid)> {
-        let places = self.conversed(account).map(|known| known.within(conversation, 0, u32::MAX));
-        places.into_iter().flatten().map(|place| (MailboxId(place.mailbox), Uid(place.uid)))
-    }
-
-    /// The messages of a conversation that are in one mailbox, ascending.
-    pub fn conversation_in(
-        &self,
-        account: AccountId,
-        MailboxId(mailbox): MailboxId,
-        conversation: u64,
-    ) -> impl DoubleEndedIterator<Item = Uid> {
-        let places = self.conversed(account).map(|known| known.within(conversation, mailbox, mailbox));
-        places.into_iter().flatten().map(|place| Uid(place.uid))
-    }
-
-    fn conversed(&self, account: AccountId) -> Option<&Conversations> {
-        Some(&self.shard(account.shard())?.index.accounts.get(&account)?.conversations)
     }
 }

@@ -11,12 +11,13 @@ mod room;
 pub(crate) use room::WantsRoom;
 
 use crate::backing::{Backing, Parity, Purpose};
-use crate::chunk::{self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES, SUMMARY_BYTES};
+use crate::chunk::{self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES, SUMMARY_BYTES, Summarize};
 use crate::group::Awaiting;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
+use crate::outcome::Refusal;
 use crate::segments::Reason as Want;
 use crate::store::Store;
-use crate::types::{Closing, Guid, Head, Recipient, Refusal, Summarize};
+use crate::types::{Closing, Guid, Head, Recipient};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use room::Wanted;

@@ -3,11 +3,11 @@
 //! Invariant: the disk is only read; a request to write would be a broken invariant, and fails.
 
 use crate::chunk::{CHUNK_OCTETS, chunks_of};
-use crate::index::AccountId;
 use crate::layout::{PAGE_BYTES, Page};
 use crate::opening::{Damage, Finding};
+use crate::outcome::{Outcome, Reason, State};
 use crate::store::{Space, Store};
-use crate::types::{Limits, MailboxId, MailboxInfo, Outcome, Reason, State, Uid};
+use crate::types::{AccountId, Limits, MailboxId, MailboxInfo, Uid};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -126,7 +126,7 @@ fn read_account(store: &mut Store, disk: &mut impl ReadSectors, id: AccountId) -
     let known: Vec<(MailboxId, String, MailboxInfo)> = account
         .iter()
         .flat_map(|account| account.mailboxes.values())
-        .map(|mailbox| (MailboxId(mailbox.id), String::from(&*mailbox.name), MailboxInfo::of(mailbox)))
+        .map(|mailbox| (MailboxId(mailbox.id), String::from(&*mailbox.name), mailbox.info()))
         .collect();
     let mailboxes = known
         .into_iter()

@@ -8,14 +8,15 @@
 
 use crate::backing::{Backing, Parity, Purpose};
 use crate::block::{self, Header, RECORDS_MAX};
-use crate::index::{AccountId, Space};
+use crate::index::Space;
 use crate::layout::{Page, SegmentIndex, ShardId};
+use crate::outcome::{Outcome, State, WhyReadOnly};
 use crate::record::{self, Record};
 use crate::retry::{Mark, Retry};
 use crate::segments::{Owner, Reason as Want};
 use crate::store::{Journal, Store};
 use crate::superblock::Root;
-use crate::types::{Filed, MailboxId, OUTBOX, Outcome, State, Uid, WhyReadOnly};
+use crate::types::{AccountId, Filed, MailboxId, OUTBOX, Uid};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use sometimes::{buggify, sometimes};

@@ -6,150 +6,24 @@
 //! - A message of several chunks, or one that was filed, is in `placed` with the pages of its chunks: what is said of it where they lie may name the
 //!   mailbox that it came to. All others are where their chunk says.
 
-pub(crate) use crate::messages::{ENTRY_BYTES, Entry, Messages};
-
+use crate::account::{Account, Mailbox, OWN_MAILBOX_MIN, UID_VALIDITY_LOST};
 use crate::chunk::{CHUNKS_MAX, chunks_of, pages_of_chunk};
-use crate::conversations::Conversations;
+use crate::conversations::CONVERSED_BYTES;
 use crate::layout::{Page, ShardId};
-use crate::notes::{self, Notes, bytes_of_note};
-use crate::quotas::Quota;
-use crate::record::{Place, Record};
-use crate::types::{BUILT_IN, MailboxId, Recipient, Refusal};
+use crate::messages::{ENTRY_BYTES, Entry};
+use crate::notes::{self, bytes_of_note};
+use crate::outcome::Refusal;
+use crate::record::Record;
+use crate::types::{AccountId, BUILT_IN, MailboxId, Place, Recipient};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// Names an account: the keyed hash of its canonical address.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct AccountId(pub(crate) u64);
+/// What a message takes in memory at most, when half of the places in blocks are unused; its place in the set of conversations included.
+pub const RESIDENT_BYTES_PER_MESSAGE: usize = 2 * ENTRY_BYTES + CONVERSED_BYTES;
 
-impl AccountId {
-    /// The id in one number.
-    pub const fn to_bits(self) -> u64 {
-        self.0
-    }
-
-    /// The inverse of [`AccountId::to_bits`].
-    pub const fn from_bits(bits: u64) -> AccountId {
-        AccountId(bits)
-    }
-
-    pub(crate) fn shard(self) -> ShardId {
-        ShardId((self.0 % crate::layout::SHARDS as u64) as u8)
-    }
-}
-
-/// A mailbox of an account.
-#[derive(Debug)]
-pub(crate) struct Mailbox {
-    pub(crate) id: u32,
-    pub(crate) name: Box<str>,
-    pub(crate) uid_validity: u32,
-    pub(crate) uid_next: u32,
-    pub(crate) highest_modseq: u64,
-    /// The next UID and the last MODSEQ that were given out, durable or not.
-    pub(crate) given_uid_next: u32,
-    pub(crate) given_modseq: u64,
-    pub(crate) messages: Messages,
-}
-
-impl Mailbox {
-    fn new(id: u32) -> Mailbox {
-        let built_in = BUILT_IN.iter().find(|(known, _)| known.0 == id);
-        Mailbox {
-            id,
-            name: Box::from(built_in.map_or("", |(_, name)| name)),
-            uid_validity: UID_VALIDITY_LOST,
-            uid_next: 1,
-            highest_modseq: 0,
-            given_uid_next: 1,
-            given_modseq: 0,
-            messages: Messages::default(),
-        }
-    }
-
-    pub(crate) fn saw(&mut self, uid_next: u32, modseq: u64) {
-        self.uid_next = self.uid_next.max(uid_next);
-        self.highest_modseq = self.highest_modseq.max(modseq);
-        self.given_uid_next = self.given_uid_next.max(self.uid_next);
-        self.given_modseq = self.given_modseq.max(self.highest_modseq);
-    }
-
-    pub(crate) fn next_uid(&mut self) -> u32 {
-        let uid = self.given_uid_next;
-        self.given_uid_next = uid.saturating_add(1);
-        uid
-    }
-
-    pub(crate) fn next_modseq(&mut self) -> u64 {
-        self.given_modseq += 1;
-        self.given_modseq
-    }
-}
-
-/// An account.
-#[derive(Debug)]
-pub(crate) struct Account {
-    pub(crate) id: AccountId,
-    /// Empty while no record of it is known.
-    pub(crate) address: Box<str>,
-    pub(crate) aliases: Vec<Box<str>>,
-    pub(crate) password_hash: Box<str>,
-    pub(crate) verifier: Box<str>,
-    /// The password hash of the configuration's in whose place `password_hash` is; empty where that one is the configuration's.
-    pub(crate) replaced: Box<str>,
-    pub(crate) notes: Notes,
-    pub(crate) mailboxes: BTreeMap<u32, Mailbox>,
-    pub(crate) conversations: Conversations,
-    pub(crate) quota: Quota,
-    /// The number of the mailbox that is made next: none is ever used again.
-    pub(crate) mailbox_next: u32,
-}
-
-impl Account {
-    pub(crate) fn unnamed(id: AccountId) -> Account {
-        let empty = || Box::from("");
-        Account {
-            id,
-            address: empty(),
-            aliases: Vec::new(),
-            password_hash: empty(),
-            verifier: empty(),
-            replaced: empty(),
-            notes: Notes::new(),
-            mailboxes: BTreeMap::new(),
-            conversations: Conversations::default(),
-            quota: Quota::NONE,
-            mailbox_next: OWN_MAILBOX_MIN,
-        }
-    }
-
-    pub(crate) fn is_named(&self) -> bool {
-        !self.address.is_empty()
-    }
-
-    pub(crate) fn mailbox(&self, id: u32) -> Option<&Mailbox> {
-        self.mailboxes.get(&id)
-    }
-
-    pub(crate) fn mailbox_mut(&mut self, id: u32) -> Option<&mut Mailbox> {
-        self.mailboxes.get_mut(&id)
-    }
-
-    pub(crate) fn mailbox_or_new(&mut self, id: u32, uid_validity: u32) -> &mut Mailbox {
-        self.mailbox_next = self.mailbox_next.max(id.saturating_add(1));
-        let mailbox = self.mailboxes.entry(id).or_insert_with(|| Mailbox::new(id));
-        mailbox.uid_validity = mailbox.uid_validity.max(uid_validity);
-        mailbox
-    }
-}
-
-/// The UIDVALIDITY of a mailbox that is known by its messages or its account alone, for the moment or for good.
-pub(crate) const UID_VALIDITY_LOST: u32 = 1;
-
-/// The number of the first mailbox that is not built in.
-pub(crate) const OWN_MAILBOX_MIN: u32 = 16;
+const _: () = assert!(RESIDENT_BYTES_PER_MESSAGE <= 128);
 
 /// What a message that was filed, or has several chunks, takes in memory beside the rest, 4 bytes a chunk not counted.
 pub const RESIDENT_BYTES_PLACED: usize = 112;
@@ -189,6 +63,20 @@ impl Index {
     /// The empty index of a shard, whose GUID numbers are its own.
     pub(crate) fn of_shard(shard: ShardId) -> Index {
         Index { guid_next: u64::from(shard.0) << 42, ..Index::default() }
+    }
+
+    /// What messages and notes take in memory at most.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let placed = self.placed.len() * RESIDENT_BYTES_PLACED;
+        let messages = self.messages * RESIDENT_BYTES_PER_MESSAGE as u64;
+        messages + placed as u64 + self.placed_chunks * 4 + self.note_bytes
+    }
+
+    /// About how many blocks a checkpoint of this shard takes.
+    pub(crate) fn checkpoint_blocks(&self) -> u32 {
+        let (placed, accounts) = (self.placed.len() as u64, self.accounts.len() as u64);
+        let bytes = self.messages * 36 + placed * 16 + self.placed_chunks * 5 + accounts * 1000 + self.note_bytes;
+        (bytes / 3500 + 1).min(u64::from(u32::MAX)) as u32
     }
 
     pub(crate) fn mailbox(&self, account: AccountId, mailbox: u32) -> Option<&Mailbox> {

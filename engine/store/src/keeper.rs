@@ -13,9 +13,9 @@
 
 use crate::backing::{Backing, Purpose};
 use crate::layout::{SegmentIndex, ShardId};
+use crate::outcome::{State, WhyReadOnly};
 use crate::store::Store;
 use crate::superblock::Root;
-use crate::types::{State, WhyReadOnly};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use machine::{CoreId, DiskCompletion, DiskError, DiskOperation, DiskRequest, DiskToken};

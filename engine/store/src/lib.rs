@@ -30,9 +30,11 @@
 
 extern crate alloc;
 
+mod account;
 mod backing;
 mod beginning;
 mod block;
+mod body;
 mod bytes;
 mod changes;
 mod checkpoint;
@@ -51,6 +53,7 @@ mod messages;
 mod notes;
 mod opening;
 mod orders;
+mod outcome;
 mod pool;
 mod quotas;
 mod reading;
@@ -66,25 +69,24 @@ mod superblock;
 mod tests;
 mod types;
 
+pub use account::{AccountInfo, NewAccount, NewPassword};
 pub use beginning::Beginning;
-pub use changes::{AccountInfo, NewAccount, NewPassword};
-pub use chunk::{BODY_OCTETS_MAX, CHUNK_OCTETS, SUMMARY_BYTES};
+pub use body::Body;
+pub use chunk::{BODY_OCTETS_MAX, CHUNK_OCTETS, SUMMARY_BYTES, Summarize};
 pub use delivery::DeliveryId;
 pub use fsck::{AccountReport, MailboxReport, ReadSectors, Report, Unreadable, fsck};
-pub use index::{AccountId, RESIDENT_BYTES_PLACED};
+pub use index::{RESIDENT_BYTES_PER_MESSAGE, RESIDENT_BYTES_PLACED};
 pub use keeper::{Answer, Errand};
 pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};
-pub use messages::RESIDENT_BYTES_PER_MESSAGE;
 pub use notes::{ARRIVALS_MAX, NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
 pub use opening::{Damage, Finding};
 pub use orders::{MAILBOX_NAME_MAX, MAILBOXES_MAX};
+pub use outcome::{Outcome, Reason, Refusal, State, Wake, WhyReadOnly};
 pub use quotas::{OUTBOX_PART, Usage};
-pub use reading::Body;
 pub use sharing::{Owners, Share};
 pub use store::{Room, Space, Store};
 pub use superblock::FORMAT_VERSION;
 pub use types::{
-    ARCHIVE, BUILT_IN, Closing, DRAFTS, Filed, Flags, Guid, Head, INBOX, JUNK, Limits, MailboxId, MailboxInfo,
-    MarkChange, Marks, MessageInfo, Modseq, OUTBOX, Origin, Outcome, Reason, Recipient, Refusal, SENT, State,
-    Summarize, TRASH, Uid, UidRange, Wake, WhyReadOnly,
+    ARCHIVE, AccountId, BUILT_IN, Closing, DRAFTS, Filed, Flags, Guid, Head, INBOX, JUNK, Limits, MailboxId,
+    MailboxInfo, MarkChange, Marks, MessageInfo, Modseq, OUTBOX, Origin, Recipient, SENT, TRASH, Uid, UidRange,
 };

@@ -4,14 +4,12 @@
 //! - UIDs ascend strictly, within a block and from block to block; no block is empty.
 //! - Two neighbouring blocks never fit into one, so at most half of the places are unused.
 
-use crate::conversations::CONVERSED_BYTES;
-use crate::types::{Flags, Head, MarkChange, Marks};
+use crate::types::{Flags, Guid, Head, MarkChange, Marks, MessageInfo, Modseq, Uid};
 use alloc::vec::Vec;
+use machine::UnixTime;
 
 /// Bytes of one message, in memory as in the journal.
 pub(crate) const ENTRY_BYTES: usize = 40;
-/// What a message takes in memory at most, when half of the places in blocks are unused; its place in the set of conversations included.
-pub const RESIDENT_BYTES_PER_MESSAGE: usize = 2 * ENTRY_BYTES + CONVERSED_BYTES;
 const BLOCK_ENTRIES: usize = 64;
 
 const LOW_48: u64 = (1 << 48) - 1;
@@ -36,7 +34,6 @@ pub(crate) struct Entry {
 }
 
 const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES);
-const _: () = assert!(RESIDENT_BYTES_PER_MESSAGE <= 128);
 
 impl Entry {
     /// A message that is a conversation by itself.
@@ -72,6 +69,21 @@ impl Entry {
     pub(crate) fn offset_of(&self, position: u32) -> u32 {
         let behind_head = self.octets.saturating_sub(self.head().octets());
         if position < behind_head { position + self.head().octets() } else { position - behind_head }
+    }
+
+    /// What users of the store are told of it; `store` is the store's half of its GUID.
+    pub(crate) fn info(&self, store: u64) -> MessageInfo {
+        MessageInfo {
+            uid: Uid(self.uid),
+            octets: self.octets,
+            head: self.head().octets(),
+            internal_date: UnixTime::from_seconds(u64::from(self.date)),
+            modseq: Modseq(self.modseq()),
+            flags: Flags(self.flags()),
+            keywords: self.keywords(),
+            guid: Guid(u128::from(store) << 64 | u128::from(self.guid())),
+            conversation: self.conversation,
+        }
     }
 
     pub(crate) fn modseq(&self) -> u64 {

@@ -7,9 +7,9 @@
 //! - The store's own notes are of *arrivals*: letters that are to be delivered once, however often they are brought. Such a note is written in the group of
 //!   the message that has arrived, has the message's GUID number as its value, and goes with the message if that was torn. They count on their own.
 
-use crate::index::Account;
+use crate::outcome::Refusal;
 use crate::record;
-use crate::types::{Origin, Refusal};
+use crate::types::{AccountId, Origin};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -97,8 +97,13 @@ pub(crate) fn check(changes: &[NoteChange]) -> Result<(), Refusal> {
 /// Appends the records. The account changes when they are durable.
 ///
 /// Errors: `TooMany`, and nothing is appended; `NoSuchNote`, when nothing is to be.
-pub(crate) fn change(account: &Account, changes: &[NoteChange], out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let mut after: BTreeMap<&[u8], &[u8]> = account.notes.iter().map(|(key, value)| (&**key, &**value)).collect();
+pub(crate) fn change(
+    account: AccountId,
+    notes: &Notes,
+    changes: &[NoteChange],
+    out: &mut Vec<u8>,
+) -> Result<(), Refusal> {
+    let mut after: BTreeMap<&[u8], &[u8]> = notes.iter().map(|(key, value)| (&**key, &**value)).collect();
     let begin = out.len();
     for change in changes {
         let key = change.key();
@@ -107,7 +112,7 @@ pub(crate) fn change(account: &Account, changes: &[NoteChange], out: &mut Vec<u8
             NoteChange::Remove(_) => after.remove(key),
             NoteChange::Put(..) | NoteChange::Replace(..) => after.insert(key, change.value()),
         };
-        record::put_note(out, account.id, key, change.value());
+        record::put_note(out, account, key, change.value());
     }
     if out.len() == begin {
         return Err(Refusal::NoSuchNote);

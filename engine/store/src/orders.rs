@@ -9,15 +9,17 @@
 //! - A record `filed` says all that is known of its message: replay may come to it before it knows the mailbox that the message
 //!   leaves.
 
+use crate::account::{Account, OWN_MAILBOX_MIN};
 use crate::block::RECORDS_MAX;
 use crate::chunk::CHUNKS_MAX;
 use crate::group::{Pending, blocks_of};
-use crate::index::{Account, AccountId, Index, OWN_MAILBOX_MIN};
+use crate::index::Index;
 use crate::layout::ShardId;
 use crate::notes::{self, NoteChange};
-use crate::record::{self, Place, REMOVED_RANGES};
+use crate::outcome::{Outcome, Refusal};
+use crate::record::{self, REMOVED_RANGES};
 use crate::store::Store;
-use crate::types::{Filed, MailboxId, OUTBOX, Origin, Outcome, Refusal, Uid, UidRange};
+use crate::types::{AccountId, Filed, MailboxId, OUTBOX, Origin, Place, Uid, UidRange};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -216,7 +218,7 @@ impl Order {
                 let filed = file(index, self.account, (*from, uids, *to), limit, out)?;
                 Ok(Pending::Filed(self.continuation, filed))
             }
-            What::Note { changes } => notes::change(account, changes, out).map(|()| self.done()),
+            What::Note { changes } => notes::change(account.id, &account.notes, changes, out).map(|()| self.done()),
         }
     }
 

@@ -9,11 +9,11 @@
 //! - A message has its place from when all of it is there, before anything of it is gathered, until its delivery is over: so no account ever has more than it may, however many come
 //!   at once. What is filed into another mailbox stays the account's, and asks for none.
 
-use crate::changes::AccountInfo;
+use crate::account::Account;
 use crate::delivery::Delivery;
-use crate::index::{Account, AccountId};
+use crate::outcome::Refusal;
 use crate::store::{Shard, Store};
-use crate::types::{MailboxId, OUTBOX, Refusal};
+use crate::types::{AccountId, MailboxId, OUTBOX};
 use tasks::FrameId;
 
 /// An outbox may hold as much as the quota divided by this.
@@ -32,7 +32,7 @@ pub struct Usage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Quota {
     /// What its messages have together.
-    pub(crate) taken: u64,
+    taken: u64,
     /// What the messages in its outbox have together.
     outbox: u64,
     /// What those have whose delivery is under way.
@@ -58,6 +58,47 @@ impl Quota {
         if mailbox == OUTBOX.0 { &mut self.outbox } else { &mut self.taken }
     }
 
+    /// Keeps space for a message that comes into this mailbox.
+    ///
+    /// Errors: `OverQuota`, `LargerThanQuota`.
+    pub(crate) fn reserve(&mut self, MailboxId(mailbox): MailboxId, octets: u32) -> Result<(), Refusal> {
+        let octets = counted(mailbox, octets);
+        if octets > 0 {
+            self.check(octets)?;
+        }
+        self.coming += octets;
+        Ok(())
+    }
+
+    /// Its delivery is over.
+    pub(crate) fn release(&mut self, MailboxId(mailbox): MailboxId, octets: u32) {
+        self.coming -= counted(mailbox, octets);
+    }
+
+    /// The most octets of all messages from now on; `None`: as many as there is room for.
+    pub(crate) fn set_allowed(&mut self, allowed: Option<u64>) {
+        self.allowed = allowed.unwrap_or(u64::MAX);
+    }
+
+    /// See [`Quota::set_allowed`].
+    pub(crate) fn allowed(&self) -> Option<u64> {
+        Some(self.allowed).filter(|allowed| *allowed < u64::MAX)
+    }
+
+    /// Octets of the messages in mailboxes other than the outbox.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Whether the outbox holds as much as it may: half of the quota.
+    pub(crate) fn is_outbox_full(&self) -> bool {
+        self.allowed().is_some_and(|allowed| self.outbox >= allowed / OUTBOX_PART)
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        Usage { mailboxes: self.taken + self.coming, outbox: self.outbox }
+    }
+
     /// Whether so much more may come.
     fn check(&self, octets: u64) -> Result<(), Refusal> {
         if octets > self.allowed {
@@ -73,55 +114,19 @@ fn counted(mailbox: u32, octets: u32) -> u64 {
     if mailbox == OUTBOX.0 { 0 } else { u64::from(octets) }
 }
 
-impl Account {
-    fn reserve(&mut self, MailboxId(mailbox): MailboxId, octets: u32) -> Result<(), Refusal> {
-        let octets = counted(mailbox, octets);
-        if octets > 0 {
-            self.quota.check(octets)?;
-        }
-        self.quota.coming += octets;
-        Ok(())
-    }
-
-    fn release(&mut self, MailboxId(mailbox): MailboxId, octets: u32) {
-        self.quota.coming -= counted(mailbox, octets);
-    }
-}
-
-impl AccountInfo<'_> {
-    /// Octets of the messages in its mailboxes, but for the outbox.
-    pub fn taken(&self) -> u64 {
-        self.account.quota.taken
-    }
-
-    /// Whether its outbox holds as much as it may: half of the quota.
-    pub fn is_outbox_full(&self) -> bool {
-        let quota = &self.account.quota;
-        quota.allowed < u64::MAX && quota.outbox >= quota.allowed / OUTBOX_PART
-    }
-
-    /// How many they may be. `None`: as many as there is room for.
-    pub fn allowed(&self) -> Option<u64> {
-        Some(self.account.quota.allowed).filter(|allowed| *allowed < u64::MAX)
-    }
-}
-
 impl Store {
     /// How many octets each account may have in its mailboxes, by its address; `None`: as many as there is room for. Who has more already keeps them, and gets nothing before they
     /// are fewer.
     pub fn set_quotas(&mut self, quota: impl Fn(&str) -> Option<u64>) {
         for account in self.shards.iter_mut().flat_map(|shard| shard.index.accounts.values_mut()) {
-            account.quota.allowed = quota(&account.address).unwrap_or(u64::MAX);
+            account.quota.set_allowed(quota(&account.address));
         }
     }
 
     /// How much an account has. Nothing for an unknown one.
     pub fn usage(&self, id: AccountId) -> Usage {
         let account = self.shard(id.shard()).and_then(|shard| shard.index.accounts.get(&id));
-        account.map_or(Usage::default(), |Account { quota, .. }| Usage {
-            mailboxes: quota.taken + quota.coming,
-            outbox: quota.outbox,
-        })
+        account.map_or(Usage::default(), |account| account.quota.usage())
     }
 
     /// Finds a place for a message, all of which is there, with each of its recipients.
@@ -133,11 +138,11 @@ impl Store {
         };
         for (number, recipient) in delivery.recipients.iter().enumerate() {
             let account = account_of(&mut self.shards, recipient.account);
-            let reserved = account.map_or(Ok(()), |account| account.reserve(recipient.mailbox, delivery.octets));
+            let reserved = account.map_or(Ok(()), |account| account.quota.reserve(recipient.mailbox, delivery.octets));
             if let Err(refusal) = reserved {
                 for before in delivery.recipients.iter().take(number) {
                     if let Some(account) = account_of(&mut self.shards, before.account) {
-                        account.release(before.mailbox, delivery.octets);
+                        account.quota.release(before.mailbox, delivery.octets);
                     }
                 }
                 return Err(refusal);
@@ -154,7 +159,7 @@ impl Store {
         }
         for recipient in &delivery.recipients {
             if let Some(account) = account_of(&mut self.shards, recipient.account) {
-                account.release(recipient.mailbox, delivery.octets);
+                account.quota.release(recipient.mailbox, delivery.octets);
             }
         }
     }

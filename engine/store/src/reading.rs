@@ -4,58 +4,19 @@
 //! - A segment that is read from is not freed before the read has ended.
 //! - Reads that find no buffer wait their turn; nobody overtakes them.
 
+use crate::account::Mailbox;
 use crate::backing::{Backing, Purpose};
+use crate::body::Body;
 use crate::chunk::{self, CHUNK_OCTETS, HEADER_BYTES, pages_of_chunk};
-use crate::index::AccountId;
+use crate::conversations::Conversations;
 use crate::layout::Page;
+use crate::outcome::{Outcome, Refusal, State};
 use crate::store::Store;
-use crate::types::{DRAFTS, Flags, MailboxId, MailboxInfo, MessageInfo, Outcome, Refusal, State, Uid};
+use crate::types::{AccountId, DRAFTS, Flags, MailboxId, MailboxInfo, MessageInfo, Uid};
 use alloc::boxed::Box;
-use core::fmt;
-use core::ops::Range;
 use machine::UnixTime;
 use sometimes::buggify;
 use tasks::{Continuation, FrameId};
-
-/// A verified part of a body, in a buffer of the store's: give it back with [`Store::give_back`].
-pub struct Body {
-    account: AccountId,
-    mailbox: MailboxId,
-    uid: Uid,
-    buffer: Box<[u8]>,
-    start: usize,
-    end: usize,
-}
-
-impl Body {
-    /// Whose it is.
-    pub fn account(&self) -> AccountId {
-        self.account
-    }
-
-    /// In which mailbox the message was when it was asked for.
-    pub fn mailbox(&self) -> MailboxId {
-        self.mailbox
-    }
-
-    /// Of which message it is.
-    pub fn uid(&self) -> Uid {
-        self.uid
-    }
-
-    /// Octets from the offset that was asked for on; at most 32,256, and none of an empty body
-    /// only. Where they end means nothing: a reader that needs more at once gathers it with
-    /// [`crate::Beginning`].
-    pub fn bytes(&self) -> &[u8] {
-        self.buffer.get(self.start..self.end).unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for Body {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Body of {} octets", self.bytes().len())
-    }
-}
 
 /// A read under way.
 #[derive(Clone, Copy, Debug)]
@@ -106,19 +67,19 @@ impl Place {
 impl Store {
     /// What is known of a mailbox.
     pub fn mailbox(&self, account: AccountId, mailbox: MailboxId) -> Option<MailboxInfo> {
-        self.known(account, mailbox).map(MailboxInfo::of)
+        self.known(account, mailbox).map(Mailbox::info)
     }
 
     /// The message at `index`, counted from 0 at the lowest UID.
     pub fn message_at(&self, account: AccountId, mailbox: MailboxId, index: usize) -> Option<MessageInfo> {
         let entry = self.known(account, mailbox)?.messages.nth(index)?;
-        Some(MessageInfo::of(entry, self.guid_prefix()))
+        Some(entry.info(self.guid_prefix()))
     }
 
     /// The message with this UID.
     pub fn message(&self, account: AccountId, mailbox: MailboxId, uid: Uid) -> Option<MessageInfo> {
         let entry = self.known(account, mailbox)?.messages.find(uid.0)?;
-        Some(MessageInfo::of(entry, self.guid_prefix()))
+        Some(entry.info(self.guid_prefix()))
     }
 
     /// All messages of a mailbox, ascending by UID; none when there is no such mailbox.
@@ -127,7 +88,7 @@ impl Store {
         self.known(account, mailbox)
             .into_iter()
             .flat_map(|mailbox| mailbox.messages.iter())
-            .map(move |entry| MessageInfo::of(entry, prefix))
+            .map(move |entry| entry.info(prefix))
     }
 
     /// The messages from `uid` on, ascending.
@@ -139,7 +100,7 @@ impl Store {
     ) -> impl Iterator<Item = MessageInfo> {
         let prefix = self.guid_prefix();
         let entries = self.known(account, mailbox).into_iter().flat_map(move |mailbox| mailbox.messages.iter_from(uid));
-        entries.map(move |entry| MessageInfo::of(entry, prefix))
+        entries.map(move |entry| entry.info(prefix))
     }
 
     /// The messages below `uid`, or all, descending.
@@ -152,7 +113,32 @@ impl Store {
         let prefix = self.guid_prefix();
         let known = self.known(account, mailbox).into_iter();
         let entries = known.flat_map(move |mailbox| mailbox.messages.iter_below(uid.map(|Uid(uid)| uid)));
-        entries.map(move |entry| MessageInfo::of(entry, prefix))
+        entries.map(move |entry| entry.info(prefix))
+    }
+
+    /// The messages of a conversation, by mailbox and UID.
+    pub fn conversation(
+        &self,
+        account: AccountId,
+        conversation: u64,
+    ) -> impl DoubleEndedIterator<Item = (MailboxId, Uid)> {
+        let places = self.conversed(account).map(|known| known.within(conversation, 0, u32::MAX));
+        places.into_iter().flatten().map(|place| (MailboxId(place.mailbox), Uid(place.uid)))
+    }
+
+    /// The messages of a conversation that are in one mailbox, ascending.
+    pub fn conversation_in(
+        &self,
+        account: AccountId,
+        MailboxId(mailbox): MailboxId,
+        conversation: u64,
+    ) -> impl DoubleEndedIterator<Item = Uid> {
+        let places = self.conversed(account).map(|known| known.within(conversation, mailbox, mailbox));
+        places.into_iter().flatten().map(|place| Uid(place.uid))
+    }
+
+    fn conversed(&self, account: AccountId) -> Option<&Conversations> {
+        Some(&self.shard(account.shard())?.index.accounts.get(&account)?.conversations)
     }
 
     /// When the newest of all messages came, those left aside that are to leave at their date.
@@ -232,7 +218,7 @@ impl Store {
     /// Takes back the buffer of a body.
     pub fn give_back(&mut self, body: Body) {
         self.bodies_lent = self.bodies_lent.saturating_sub(1);
-        self.give(body.buffer);
+        self.give(body.into_buffer());
     }
 
     /// Starts a read, unless there is no buffer for it; false in that case.
@@ -284,22 +270,13 @@ impl Store {
         });
         match sound {
             Some(chunk) => {
-                let Range { start, end } = match read.part {
+                let range = match read.part {
                     Part::Summary => chunk.summary(),
                     Part::From(_) => HEADER_BYTES + place.start..HEADER_BYTES + place.first_end(),
                 };
                 self.bodies_lent += 1;
-                self.end_read(
-                    id,
-                    Outcome::Body(Body {
-                        account: read.account,
-                        mailbox: MailboxId(read.mailbox),
-                        uid: Uid(read.uid),
-                        buffer,
-                        start: start.min(end),
-                        end,
-                    }),
-                );
+                let message = (read.account, MailboxId(read.mailbox), Uid(read.uid));
+                self.end_read(id, Outcome::Body(Body::new(message, buffer, range)));
             }
             None => {
                 let refusal = if ok { Refusal::Damaged } else { Refusal::Unreadable };
@@ -315,7 +292,7 @@ impl Store {
         }
     }
 
-    fn known(&self, account: AccountId, mailbox: MailboxId) -> Option<&crate::index::Mailbox> {
+    fn known(&self, account: AccountId, mailbox: MailboxId) -> Option<&Mailbox> {
         self.shard(account.shard())?.index.mailbox(account, mailbox.0)
     }
 

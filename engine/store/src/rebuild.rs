@@ -6,15 +6,16 @@
 //! - The segments that journals and compaction need stay free, because deleting needs them. So the
 //!   newest messages are restored first.
 
+use crate::account::Mailbox;
 use crate::block::RECORDS_MAX;
 use crate::chunk::{self, Header, chunks_of};
 use crate::cleaning::pages_to_next;
-use crate::index::{AccountId, Entry, Mailbox};
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex, ShardId};
-use crate::messages::ENTRY_BYTES;
+use crate::messages::{ENTRY_BYTES, Entry};
 use crate::opening::{Damage, LANES, Piece};
 use crate::segments::{COMPACTION_RESERVE, Owner};
 use crate::store::Store;
+use crate::types::AccountId;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 

@@ -6,9 +6,10 @@
 
 use crate::block::RECORDS_MAX;
 use crate::bytes::{Reader, put_text};
-use crate::index::{Account, AccountId, ENTRY_BYTES, Entry};
 use crate::layout::Page;
-use crate::types::{Flags, MarkChange, Marks};
+use crate::messages::{ENTRY_BYTES, Entry};
+use crate::types::{AccountId, Flags, MarkChange, Marks, Place};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 const ACCOUNT: u8 = 1;
@@ -117,13 +118,6 @@ pub(crate) enum Record<'a> {
         /// Empty: it is not there any more.
         value: &'a [u8],
     },
-}
-
-/// A mailbox, and a UID in it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Place {
-    pub(crate) mailbox: u32,
-    pub(crate) uid: u32,
 }
 
 /// Numbers of four bytes in a row.
@@ -312,17 +306,28 @@ fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-pub(crate) fn put_account(out: &mut Vec<u8>, account: &Account) {
+/// What a record `account` says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AccountTexts<'a> {
+    pub(crate) id: AccountId,
+    pub(crate) address: &'a str,
+    pub(crate) aliases: &'a [Box<str>],
+    pub(crate) password_hash: &'a str,
+    pub(crate) verifier: &'a str,
+    pub(crate) replaced: &'a str,
+}
+
+pub(crate) fn put_account(out: &mut Vec<u8>, account: AccountTexts<'_>) {
     put(out, ACCOUNT, |out| {
         put_u64(out, account.id.0);
-        put_text(out, &account.address);
+        put_text(out, account.address);
         out.push(account.aliases.len() as u8);
-        for alias in &account.aliases {
+        for alias in account.aliases {
             put_text(out, alias);
         }
-        put_text(out, &account.password_hash);
-        put_text(out, &account.verifier);
-        put_text(out, &account.replaced);
+        put_text(out, account.password_hash);
+        put_text(out, account.verifier);
+        put_text(out, account.replaced);
     });
 }
 

@@ -10,13 +10,13 @@
 use crate::block::{self, Block, GROUP_BLOCKS_MAX, Header};
 use crate::chunk;
 use crate::hash::Key;
-use crate::index::{AccountId, Index, Space};
+use crate::index::{Index, Space};
 use crate::layout::{Geometry, PIECE_PAGES, Page, SegmentIndex, ShardId};
 use crate::opening::{Damage, Finding, Piece};
 use crate::record::{self, Record};
 use crate::store::Journal;
 use crate::superblock::Root;
-use crate::types::Uid;
+use crate::types::{AccountId, Uid};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use sometimes::sometimes;

@@ -20,9 +20,9 @@
 use crate::backing::DiskQueue;
 use crate::keeper::Role;
 use crate::layout::{SegmentIndex, ShardId};
+use crate::outcome::{State, WhyReadOnly};
 use crate::record;
 use crate::store::{Journal, Store};
-use crate::types::{State, WhyReadOnly};
 use alloc::vec::Vec;
 
 /// Whether a store that is read-only tries the disk again.

@@ -8,13 +8,13 @@
 //! - Every segment is the keeper's or one guest's: with the shard that lives in it, or free.
 
 use crate::checkpoint::Checkpoint;
-use crate::index::AccountId;
 use crate::keeper::{Guest, Role};
 use crate::layout::{SHARDS, ShardId};
+use crate::outcome::State;
 use crate::segments::{Owner, Segments, reserve_of};
 use crate::store::{Shard, Store};
 use crate::superblock::Superblock;
-use crate::types::{Limits, State};
+use crate::types::{AccountId, Limits};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;

@@ -6,22 +6,24 @@
 
 use crate::backing::{DiskQueue, Parity, Purpose};
 use crate::checkpoint::Checkpoint;
+use crate::chunk::Summarize;
 use crate::cleaning::Cleaner;
 use crate::delivery::{Delivery, WantsRoom};
 use crate::group::{Awaiting, Group, Pending};
 use crate::hash::{Key, Random};
-use crate::index::{AccountId, Index};
+use crate::index::Index;
 use crate::keeper::{Keeper, Role};
 use crate::layout::{Geometry, PAGE_BYTES, PAGES_MIN, PIECE_PAGES, Page, SHARDS, SegmentIndex, ShardId};
 use crate::opening::{Finding, Opening};
 use crate::orders::Order;
+use crate::outcome::{Outcome, Reason, Refusal, State, Wake, WhyReadOnly};
 use crate::pool::Pool;
 use crate::reading::Read;
 use crate::replay::Dropped;
 use crate::retry::{Mark, Retry};
 use crate::segments::{Owner, Reason as Want, Segments, reserve_of};
 use crate::superblock::Superblock;
-use crate::types::{Limits, Outcome, Reason, Refusal, State, Summarize, Uid, Wake, WhyReadOnly};
+use crate::types::{AccountId, Limits, Uid};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -441,21 +443,5 @@ impl Store {
     /// Counts anew how many free segments deliveries must leave alone: section 8 of `docs/format.md`.
     pub(crate) fn refresh_reserve(&mut self) {
         self.segments.reserve = reserve_of(self.shards.iter(), self.segments.geometry);
-    }
-}
-
-impl Index {
-    /// What messages and notes take in memory at most.
-    pub(crate) fn resident_bytes(&self) -> u64 {
-        let placed = self.placed.len() * crate::RESIDENT_BYTES_PLACED;
-        let messages = self.messages * crate::RESIDENT_BYTES_PER_MESSAGE as u64;
-        messages + placed as u64 + self.placed_chunks * 4 + self.note_bytes
-    }
-
-    /// About how many blocks a checkpoint of this shard takes.
-    pub(crate) fn checkpoint_blocks(&self) -> u32 {
-        let (placed, accounts) = (self.placed.len() as u64, self.accounts.len() as u64);
-        let bytes = self.messages * 36 + placed * 16 + self.placed_chunks * 5 + accounts * 1000 + self.note_bytes;
-        (bytes / 3500 + 1).min(u64::from(u32::MAX)) as u32
     }
 }

@@ -5,12 +5,13 @@
 use crate::chunk::{self, pages_for};
 use crate::delivery::{Expect, Progress};
 use crate::group::Pending;
-use crate::index::Entry;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
+use crate::messages::Entry;
+use crate::outcome::{Outcome, Refusal, WhyReadOnly};
 use crate::record;
 use crate::segments::Reason as Want;
 use crate::store::Store;
-use crate::types::{MailboxId, Outcome, Recipient, Refusal, WhyReadOnly};
+use crate::types::{MailboxId, Recipient};
 use alloc::vec::Vec;
 use tasks::FrameId;
 

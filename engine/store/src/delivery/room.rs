@@ -5,8 +5,8 @@
 
 use crate::delivery::Expect;
 use crate::layout::PIECE_PAGES;
+use crate::outcome::Outcome;
 use crate::store::Store;
-use crate::types::Outcome;
 use alloc::collections::VecDeque;
 use tasks::{Continuation, FrameId};
 

@@ -15,8 +15,8 @@ use crate::block;
 use crate::chunk;
 use crate::layout::{Page, SegmentStarts};
 use crate::opening::{LANES, Phase};
+use crate::outcome::Reason;
 use crate::store::Store;
-use crate::types::Reason;
 
 /// The look at a disk that may be blank.
 pub(super) struct Look {

@@ -1,7 +1,6 @@
 //! What is found on a disk beside what belongs there, in words for its owner.
 
-use crate::index::AccountId;
-use crate::types::Uid;
+use crate::types::{AccountId, Uid};
 use core::fmt;
 use machine::Sector;
 

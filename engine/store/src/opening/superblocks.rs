@@ -5,10 +5,10 @@
 use crate::backing::{Backing, Purpose};
 use crate::layout::{CRASH_PAGE, PAGE_SECTORS, PIECE_PAGES, Page, slots, superblock_pieces};
 use crate::opening::{Damage, Opening, Phase};
+use crate::outcome::{Reason, State};
 use crate::segments::Segments;
 use crate::store::Store;
 use crate::superblock::{Slot, Superblock};
-use crate::types::{Reason, State};
 use alloc::vec::Vec;
 
 impl Store {

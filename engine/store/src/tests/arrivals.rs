@@ -3,8 +3,9 @@
 use super::cuts::at_every_point;
 use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, body};
-use crate::types::{DRAFTS, Flags, Guid, Origin, Outcome, Recipient, Refusal, SENT};
-use crate::{ARRIVALS_MAX, AccountId, NOTES_MAX, NoteChange};
+use crate::outcome::{Outcome, Refusal};
+use crate::types::{AccountId, DRAFTS, Flags, Guid, Origin, Recipient, SENT};
+use crate::{ARRIVALS_MAX, NOTES_MAX, NoteChange};
 use alloc::format;
 
 fn letter(of: AccountId, number: u128) -> Origin {

@@ -2,9 +2,11 @@
 
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits, password};
+use crate::Store;
+use crate::account::NewAccount;
 use crate::chunk::{CHUNK_OCTETS, HEADER_BYTES};
-use crate::types::{BUILT_IN, Flags, INBOX, Limits, MarkChange, Marks, Outcome, Recipient, Refusal, Uid};
-use crate::{NewAccount, Store};
+use crate::outcome::{Outcome, Refusal};
+use crate::types::{BUILT_IN, Flags, INBOX, Limits, MarkChange, Marks, Recipient, Uid};
 use alloc::string::String;
 use alloc::vec::Vec;
 

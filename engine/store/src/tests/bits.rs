@@ -9,8 +9,11 @@ extern crate std;
 
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
-use crate::types::{ARCHIVE, BUILT_IN, Closing, Flags, Head, INBOX, MailboxId, MarkChange, MessageInfo, OUTBOX};
-use crate::{AccountId, NoteChange, Recipient, Refusal};
+use crate::outcome::Refusal;
+use crate::types::{
+    ARCHIVE, AccountId, BUILT_IN, Closing, Flags, Head, INBOX, MailboxId, MarkChange, MessageInfo, OUTBOX,
+};
+use crate::{NoteChange, Recipient};
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -3,7 +3,7 @@
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, Rig, body};
 use crate::layout::{Geometry, PAGE_BYTES, PAGE_SECTORS, SegmentIndex, SegmentStarts, pages_of};
-use crate::types::{Reason, State};
+use crate::outcome::{Reason, State};
 use alloc::collections::BTreeSet;
 use machine::SECTOR_BYTES;
 

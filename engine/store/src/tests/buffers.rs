@@ -1,9 +1,10 @@
 //! Buffers are few, and nobody who waits for one is forgotten.
 
 use super::rig::{MIB, NOW, Rig, body, limits};
+use crate::DeliveryId;
 use crate::layout::PIECE_PAGES;
-use crate::types::{Limits, Outcome, Recipient};
-use crate::{AccountId, DeliveryId};
+use crate::outcome::Outcome;
+use crate::types::{AccountId, Limits, Recipient};
 use alloc::vec::Vec;
 
 /// A delivery that has filled its first page; the number of the continuation that it waits with when it found no larger

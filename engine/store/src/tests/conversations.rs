@@ -2,11 +2,10 @@
 
 use super::disk::{Cut, Dice};
 use super::rig::{MIB, Rig};
-use crate::AccountId;
 use crate::chunk::{CHUNK_OCTETS, SUMMARY_BYTES};
 use crate::conversations::{CONVERSED_BYTES, Conversations};
-use crate::index::Entry;
-use crate::types::{ARCHIVE, INBOX, MailboxId, SENT, Uid};
+use crate::messages::Entry;
+use crate::types::{ARCHIVE, AccountId, INBOX, MailboxId, SENT, Uid};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 

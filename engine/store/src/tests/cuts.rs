@@ -2,8 +2,9 @@
 
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, password as of};
-use crate::types::{INBOX, Recipient};
-use crate::{AccountId, NewAccount, NoteChange, block};
+use crate::account::NewAccount;
+use crate::types::{AccountId, INBOX, Recipient};
+use crate::{NoteChange, block};
 use alloc::string::String;
 use alloc::vec::Vec;
 

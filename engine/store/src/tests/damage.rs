@@ -2,14 +2,14 @@
 
 use super::disk::{Cut, Dice, Fate, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits, password};
-use crate::index::{Account, Index};
+use crate::account::{Account, NewAccount};
+use crate::index::Index;
 use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_SECTORS, PIECE_PAGES, Page, ShardId};
 use crate::opening::Damage;
+use crate::outcome::{Outcome, Reason, Refusal, State, WhyReadOnly};
 use crate::segments::{COMPACTION_RESERVE, Owner};
-use crate::types::{
-    BUILT_IN, Flags, INBOX, MarkChange, Outcome, Reason, Recipient, Refusal, SENT, State, Uid, WhyReadOnly,
-};
-use crate::{AccountId, NewAccount, Store, block, chunk, record};
+use crate::types::{AccountId, BUILT_IN, Flags, INBOX, MarkChange, Recipient, SENT, Uid};
+use crate::{Store, block, chunk, record};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::ToString;
@@ -499,7 +499,7 @@ fn an_account_whose_mailboxes_are_lost_has_the_built_in_ones() {
     let mut named = Account::unnamed(id);
     named.address = "ada@example.org".into();
     let mut records = Vec::new();
-    record::put_account(&mut records, &named);
+    record::put_account(&mut records, named.texts());
     record::records(&records).for_each(|record| index.apply(&record, &mut |_| {}));
     for (mailbox, name) in BUILT_IN {
         let known = index.mailbox(id, mailbox.0).unwrap();

@@ -3,8 +3,9 @@
 
 use super::disk::{Cut, Fate, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
-use crate::types::Recipient;
-use crate::{AccountId, NewAccount, Outcome};
+use crate::account::NewAccount;
+use crate::outcome::Outcome;
+use crate::types::{AccountId, Recipient};
 use alloc::vec::Vec;
 
 /// Pages up to which every combination of old, new and garbage pages is tried.

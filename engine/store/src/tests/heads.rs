@@ -3,9 +3,10 @@
 use super::damage::without_journals;
 use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, body};
+use crate::Beginning;
 use crate::chunk::CHUNK_OCTETS;
-use crate::types::{ARCHIVE, Closing, Flags, Head, INBOX, JUNK, MailboxId, Recipient, Refusal, SENT};
-use crate::{AccountId, Beginning};
+use crate::outcome::Refusal;
+use crate::types::{ARCHIVE, AccountId, Closing, Flags, Head, INBOX, JUNK, MailboxId, Recipient, SENT};
 use alloc::vec::Vec;
 
 /// Octets of messages, and how many of them are the head: where a head ends, begins, and goes over the edge of a chunk.

@@ -6,11 +6,11 @@ use crate::block::{self, Header};
 use crate::bytes::COUNT_MAX;
 use crate::chunk::HEADER_BYTES;
 use crate::hash::Key;
-use crate::index::AccountId;
 use crate::layout::{Geometry, PAGE_BYTES, PAGE_SECTORS, Page, SegmentIndex, ShardId};
+use crate::outcome::Refusal;
 use crate::record::{put_removed, put_shard, records};
 use crate::superblock::{Root, Slot, Superblock};
-use crate::types::Refusal;
+use crate::types::AccountId;
 use alloc::vec::Vec;
 use machine::SECTOR_BYTES;
 

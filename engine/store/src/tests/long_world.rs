@@ -8,8 +8,9 @@ extern crate std;
 
 use super::disk::{Cut, Dice};
 use super::rig::{MIB, NOW, Rig, limits};
-use crate::types::{ARCHIVE, Flags, INBOX, Limits, MailboxId, MarkChange, MessageInfo, Outcome, Uid, UidRange};
-use crate::{AccountId, Recipient};
+use crate::Recipient;
+use crate::outcome::Outcome;
+use crate::types::{ARCHIVE, AccountId, Flags, INBOX, Limits, MailboxId, MarkChange, MessageInfo, Uid, UidRange};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::vec::Vec;

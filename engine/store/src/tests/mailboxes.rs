@@ -2,15 +2,17 @@
 
 use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, body, password};
+use crate::MAILBOXES_MAX;
 use crate::chunk::CHUNK_OCTETS;
-use crate::index::{Entry, Index};
+use crate::index::Index;
 use crate::layout::{Page, ShardId};
-use crate::record::{Place, Record};
+use crate::messages::Entry;
+use crate::outcome::{Outcome, Refusal};
+use crate::record::Record;
 use crate::types::{
-    ARCHIVE, BUILT_IN, Filed, Flags, INBOX, MailboxId, MarkChange, Marks, Outcome, Recipient, Refusal, SENT, TRASH,
+    ARCHIVE, AccountId, BUILT_IN, Filed, Flags, INBOX, MailboxId, MarkChange, Marks, Place, Recipient, SENT, TRASH,
     Uid, UidRange,
 };
-use crate::{AccountId, MAILBOXES_MAX};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -386,7 +388,7 @@ fn after_a_failed_write_orders_are_refused() {
     rig.deliver(&[ada], b"one").unwrap();
     let (number, continuation) = rig.continuation();
     rig.store.file(ada, INBOX, &[UidRange::one(Uid(1))], ARCHIVE, continuation).unwrap();
-    rig.store.fail(crate::types::WhyReadOnly::WriteFailed);
+    rig.store.fail(crate::WhyReadOnly::WriteFailed);
     assert!(matches!(rig.outcome(number), Outcome::Refused(Refusal::ReadOnly)));
     assert_eq!(rig.create_mailbox(ada, "Bills"), Err(Refusal::ReadOnly));
 }

@@ -6,11 +6,12 @@
 
 use super::disk::{Cut, Dice, TestDisk};
 use super::rig::{NOW, Rig, body, password as in_place};
+use crate::outcome::{Outcome, Refusal};
 use crate::types::{
-    ARCHIVE, BUILT_IN, Closing, Flags, Head, INBOX, MailboxId, MarkChange, Marks, OUTBOX, Outcome, Recipient, Refusal,
-    TRASH, Uid, UidRange,
+    ARCHIVE, AccountId, BUILT_IN, Closing, Flags, Head, INBOX, MailboxId, MarkChange, Marks, OUTBOX, Recipient, TRASH,
+    Uid, UidRange,
 };
-use crate::{AccountId, DeliveryId, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
+use crate::{DeliveryId, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;

@@ -2,8 +2,9 @@
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig};
-use crate::types::{Outcome, Refusal};
-use crate::{AccountId, NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
+use crate::outcome::{Outcome, Refusal};
+use crate::types::AccountId;
+use crate::{NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
 use alloc::format;
 use alloc::vec::Vec;
 

@@ -2,8 +2,8 @@
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body};
-use crate::AccountId;
-use crate::types::{Flags, INBOX, MessageInfo, OUTBOX, Recipient, Refusal, SENT, Uid, UidRange};
+use crate::outcome::Refusal;
+use crate::types::{AccountId, Flags, INBOX, MessageInfo, OUTBOX, Recipient, SENT, Uid, UidRange};
 use alloc::vec::Vec;
 
 fn to_outbox(account: AccountId, flags: u8) -> Recipient {

@@ -2,9 +2,9 @@
 
 use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, body};
-use crate::AccountId;
+use crate::outcome::{Outcome, Refusal};
 use crate::quotas::Usage;
-use crate::types::{ARCHIVE, Closing, DRAFTS, Flags, INBOX, JUNK, OUTBOX, Outcome, Recipient, Refusal, SENT, TRASH};
+use crate::types::{ARCHIVE, AccountId, Closing, DRAFTS, Flags, INBOX, JUNK, OUTBOX, Recipient, SENT, TRASH};
 use alloc::vec::Vec;
 
 impl Rig {

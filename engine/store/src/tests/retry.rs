@@ -4,9 +4,10 @@
 use super::disk::{Cut, Fate, TestDisk};
 use super::model::World;
 use super::rig::{MIB, NOW, Rig, body};
-use crate::NewAccount;
+use crate::account::NewAccount;
+use crate::outcome::{Outcome, Refusal, State, WhyReadOnly};
 use crate::segments::{Owner, Reason as Want};
-use crate::types::{INBOX, Outcome, Recipient, Refusal, State, UidRange, WhyReadOnly};
+use crate::types::{INBOX, Recipient, UidRange};
 use alloc::vec::Vec;
 use machine::CoreId;
 

@@ -1,9 +1,11 @@
 //! A store on a test disk, or the stores of several cores, driven turn by turn.
 
 use super::disk::{Cut, TestDisk};
+use crate::account::{NewAccount, NewPassword};
 use crate::layout::PAGE_BYTES;
-use crate::types::{Closing, INBOX, Limits, MailboxId, MessageInfo, Outcome, Recipient, Refusal, State, Uid, UidRange};
-use crate::{AccountId, DeliveryId, NewAccount, NewPassword, Owners, Report, Store, fsck};
+use crate::outcome::{Outcome, Refusal, State};
+use crate::types::{AccountId, Closing, INBOX, Limits, MailboxId, MessageInfo, Recipient, Uid, UidRange};
+use crate::{DeliveryId, Owners, Report, Store, fsck};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use machine::{CoreId, UnixTime};

@@ -2,8 +2,9 @@
 
 use super::disk::TestDisk;
 use super::rig::{MIB, NOW, Rig, body};
-use crate::types::{Outcome, Recipient, Refusal, State};
-use crate::{AccountId, Owners, SHARDS};
+use crate::outcome::{Outcome, Refusal, State};
+use crate::types::{AccountId, Recipient};
+use crate::{Owners, SHARDS};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;

@@ -12,8 +12,8 @@ extern crate std;
 
 use super::disk::{Cut, Fate, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
-use crate::AccountId;
-use crate::types::{Closing, Flags, Head, INBOX, MailboxId, MarkChange, OUTBOX, Outcome, Recipient, UidRange};
+use crate::outcome::Outcome;
+use crate::types::{AccountId, Closing, Flags, Head, INBOX, MailboxId, MarkChange, OUTBOX, Recipient, UidRange};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 

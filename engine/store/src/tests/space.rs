@@ -2,8 +2,8 @@
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body};
-use crate::AccountId;
-use crate::types::{Outcome, Refusal};
+use crate::outcome::{Outcome, Refusal};
+use crate::types::AccountId;
 use alloc::vec::Vec;
 
 fn fill(rig: &mut Rig, accounts: &[AccountId], size: usize) -> u32 {

@@ -2,10 +2,11 @@
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body};
+use crate::account::NewAccount;
 use crate::chunk::{CHUNK_OCTETS, SUMMARY_BYTES};
 use crate::layout::Page;
-use crate::types::{ARCHIVE, INBOX, MailboxId, Outcome, Refusal, Uid};
-use crate::{AccountId, NewAccount};
+use crate::outcome::{Outcome, Refusal};
+use crate::types::{ARCHIVE, AccountId, INBOX, MailboxId, Uid};
 use alloc::vec::Vec;
 
 /// How many octets there are, and some of them; messages of one first octet are a conversation.
