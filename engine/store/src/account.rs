@@ -1,7 +1,8 @@
 //! An account and its mailboxes in memory, and what users of the store are told of them.
 //!
 //! Invariants:
-//! - UIDNEXT and HIGHESTMODSEQ of a mailbox never fall, and no UID and no MODSEQ is given out twice.
+//! - UIDNEXT and HIGHESTMODSEQ of a mailbox never fall, and no UID and no MODSEQ is given out
+//!   twice.
 //! - The number of a mailbox is never used again.
 
 use crate::conversations::Conversations;
@@ -14,7 +15,8 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// An account to be made. Addresses are compared as they are: whoever calls brings them into one form first.
+/// An account to be made. Addresses are compared as they are: whoever calls brings them into one
+/// form first.
 #[derive(Clone, Copy, Debug)]
 pub struct NewAccount<'a> {
     /// Its address.
@@ -23,7 +25,8 @@ pub struct NewAccount<'a> {
     pub aliases: &'a [&'a str],
     /// What a password is checked against, in the caller's form.
     pub password_hash: &'a str,
-    /// What a proof is checked against by who knows the password and does not say it, in the caller's form; empty: nothing is.
+    /// What a proof is checked against by who knows the password and does not say it, in the
+    /// caller's form; empty: nothing is.
     pub verifier: &'a str,
 }
 
@@ -70,7 +73,8 @@ impl<'a> AccountInfo<'a> {
         &self.account.verifier
     }
 
-    /// The password hash of the configuration's that the present one took the place of; empty where the present one is the configuration's.
+    /// The password hash of the configuration's that the present one took the place of; empty where
+    /// the present one is the configuration's.
     pub fn replaced(&self) -> &'a str {
         &self.account.replaced
     }
@@ -175,7 +179,8 @@ pub(crate) struct Account {
     pub(crate) aliases: Vec<Box<str>>,
     pub(crate) password_hash: Box<str>,
     pub(crate) verifier: Box<str>,
-    /// The password hash of the configuration's in whose place `password_hash` is; empty where that one is the configuration's.
+    /// The password hash of the configuration's in whose place `password_hash` is; empty where that
+    /// one is the configuration's.
     pub(crate) replaced: Box<str>,
     pub(crate) notes: Notes,
     pub(crate) mailboxes: BTreeMap<u32, Mailbox>,
@@ -242,7 +247,8 @@ impl Account {
     }
 }
 
-/// The UIDVALIDITY of a mailbox that is known by its messages or its account alone, for the moment or for good.
+/// The UIDVALIDITY of a mailbox that is known by its messages or its account alone, for the moment
+/// or for good.
 pub(crate) const UID_VALIDITY_LOST: u32 = 1;
 
 /// The number of the first mailbox that is not built in.

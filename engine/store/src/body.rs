@@ -5,7 +5,8 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::ops::Range;
 
-/// A verified part of a body, in a buffer of the store's: give it back with [`crate::Store::give_back`].
+/// A verified part of a body, in a buffer of the store's: give it back with
+/// [`crate::Store::give_back`].
 pub struct Body {
     account: AccountId,
     mailbox: MailboxId,

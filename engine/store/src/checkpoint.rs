@@ -4,29 +4,27 @@
 //! - The state is read when no group is in flight, and stands before the changes of the same group.
 //! - The root moves only after everything behind the new one is durable; the old segments are free only after that is.
 
-use crate::group::blocks_of;
 use crate::index::Index;
+use crate::journals::{Journals, blocks_of};
 use crate::layout::{SegmentIndex, ShardId};
+use crate::parts::Parts;
 use crate::record::{self, RANGE_ENTRIES};
-use crate::store::{Journal, Store};
+use crate::shards::ShardSet;
 use crate::superblock::Root;
 use crate::types::AccountId;
+use crate::writing::{extend_journal, has_places};
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
-use sometimes::{buggify, sometimes};
+use sometimes::sometimes;
 
 /// Bytes of records after which the walk pauses until the next group.
 const STEP_BYTES: usize = 11 * 1024;
 /// Bytes of records `chunks` after which a range ends.
 const RANGE_CHUNKS_BYTES: usize = 4 * 1024;
-/// The most blocks by which a journal may outgrow its index before a checkpoint is due, and the pages of the disk for each of
-/// them; two segments are allowed on any disk.
-const SLACK_BLOCKS: u32 = 256;
-const SLACK_PAGES: u32 = 2048;
 
 /// A checkpoint under way.
 #[derive(Debug)]
-pub(crate) struct Checkpoint {
+struct Checkpoint {
     shard: ShardId,
     root: Root,
     old: Vec<SegmentIndex>,
@@ -46,114 +44,85 @@ enum Cursor {
     End,
 }
 
-impl Checkpoint {
-    pub(crate) fn shard(&self) -> ShardId {
-        self.shard
+/// The walk over a shard's index, of which there is one at a time.
+#[derive(Debug)]
+pub(crate) struct Checkpointer(Option<Checkpoint>);
+
+impl Checkpointer {
+    pub(crate) fn new() -> Checkpointer {
+        Checkpointer(None)
     }
 
-    /// The disk has failed: the journal begins where it began before, and another walk begins at
-    /// the beginning.
-    pub(crate) fn give_up(self, journal: &mut Journal) {
-        let Checkpoint { mut old, .. } = self;
-        old.append(&mut journal.chain);
-        journal.chain = old;
+    /// Whether a checkpoint is under way.
+    #[inline]
+    pub(crate) fn is_busy(&self) -> bool {
+        self.0.is_some()
     }
 
-    /// Whether nothing is left of the walk but to make its last records durable.
+    /// Whether nothing is left of a walk but to make its last records durable.
     pub(crate) fn is_at_end(&self) -> bool {
-        self.cursor == Cursor::End
+        self.0.as_ref().is_some_and(|checkpoint| checkpoint.cursor == Cursor::End)
     }
-}
 
-impl Store {
     /// The next records of the checkpoint under way, or of one that is due.
-    pub(crate) fn checkpoint_records(&mut self, out: &mut Vec<u8>) -> Option<ShardId> {
-        if self.checkpoint.is_none() {
-            self.begin_checkpoint_if_due()?;
+    pub(crate) fn records(&mut self, parts: &mut Parts, out: &mut Vec<u8>) -> Option<ShardId> {
+        if self.0.is_none() {
+            self.0 = begin_if_due(parts);
         }
-        let checkpoint = self.checkpoint.as_ref()?;
+        let checkpoint = self.0.as_mut()?;
         let number = checkpoint.shard;
-        let shard = self.shards.get(number.index())?;
+        let index = parts.indexes.of(number);
         let mut cursor = checkpoint.cursor;
         while out.len() < STEP_BYTES && cursor != Cursor::End {
-            cursor = step(&shard.index, cursor, out);
+            cursor = step(index, cursor, out);
         }
-        let blocks = blocks_of(out) + blocks_of(&shard.gathered) + 1;
-        if !self.has_places(number, blocks) {
+        let blocks = blocks_of(out) + parts.journals.gathered_blocks(number) + 1;
+        if !has_places(parts, number, blocks) {
             out.clear();
             return None;
         }
-        self.checkpoint.as_mut()?.cursor = cursor;
+        checkpoint.cursor = cursor;
         if out.is_empty() {
             // What came before is durable already: no group needs to carry the end.
-            self.checkpoint_flushed();
+            self.flushed(parts);
             return None;
         }
         Some(number)
     }
 
-    /// Looks only at shards that are to be written to anyway, and at those that are to be mended.
-    fn begin_checkpoint_if_due(&mut self) -> Option<()> {
-        let mut candidates = self.dirty | self.heal;
-        while candidates != 0 {
-            let number = ShardId(candidates.trailing_zeros() as u8);
-            candidates &= candidates - 1;
-            if self.is_due(number) {
-                return self.begin_checkpoint(number);
-            }
-        }
-        None
-    }
-
-    /// A body finds no segment: what journals have beyond their index's need is given back, also by those that nobody writes to.
-    pub(crate) fn shorten_journals(&mut self) {
-        let due = ShardId::all().filter(|number| self.is_due(*number)).fold(0, |bits, number| bits | 1 << number.0);
-        self.heal |= due;
-    }
-
-    fn is_due(&self, number: ShardId) -> bool {
-        let bit = 1 << number.0;
-        let Some(shard) = self.shard(number) else { return false };
-        let Some(journal) = &shard.journal else { return false };
-        if self.heal & bit != 0 {
-            return true;
-        }
-        let geometry = self.segments.geometry;
-        let places = geometry.places();
-        let slack = (geometry.pages / SLACK_PAGES).max(2 * places).min(SLACK_BLOCKS);
-        let needed = shard.index.checkpoint_blocks();
-        let scarce = self.segments.free() <= self.segments.reserve;
-        if scarce {
-            journal.chain.len() as u32 > needed.div_ceil(places - 1)
-        } else {
-            journal.blocks > 2 * needed + slack || journal.blocks > needed && buggify!(CheckpointEarly)
-        }
-    }
-
-    fn begin_checkpoint(&mut self, shard: ShardId) -> Option<()> {
-        let needed = self.shard(shard)?.index.checkpoint_blocks();
-        if !self.has_places(shard, needed) || !self.extend_journal(shard) {
-            return None;
-        }
-        let journal = self.shards.get_mut(shard.index())?.journal.as_mut()?;
-        let segment = journal.chain.pop()?;
-        let old = core::mem::replace(&mut journal.chain, alloc::vec![segment]);
-        journal.blocks = 0;
-        let place = u16::try_from(journal.place).ok()?;
-        let root = Root { segment, place, started: true, sequence: journal.sequence, previous: journal.previous };
-        sometimes!(CheckpointBegun);
-        self.checkpoint = Some(Checkpoint { shard, root, old, cursor: Cursor::Shard });
-        self.heal &= !(1 << shard.0);
-        Some(())
-    }
-
     /// A group is durable: if it ended the walk, the root moves with the next one.
-    pub(crate) fn checkpoint_flushed(&mut self) {
-        let Some(checkpoint) = self.checkpoint.take_if(|checkpoint| checkpoint.cursor == Cursor::End) else { return };
-        self.released_by_superblock.extend(checkpoint.old);
-        self.superblock_due = true;
-        self.root_changed(checkpoint.shard, checkpoint.root);
+    pub(crate) fn flushed(&mut self, parts: &mut Parts) {
+        let Some(checkpoint) = self.0.take_if(|checkpoint| checkpoint.cursor == Cursor::End) else { return };
+        parts.commit.release_by_superblock(checkpoint.old);
+        parts.role.root_changed(&mut parts.superblock, checkpoint.shard, checkpoint.root);
     }
+
+    /// The disk has failed: the journal begins where it began before, and another walk begins at
+    /// the beginning.
+    pub(crate) fn give_up(&mut self, journals: &mut Journals) {
+        let Some(Checkpoint { shard, old, .. }) = self.0.take() else { return };
+        journals.needs_mending(shard);
+        if let Some(journal) = journals.of_mut(shard) {
+            journal.begins_before(old);
+        }
+    }
+
+    /// Gives away a checkpoint of one of those shards.
+    pub(crate) fn split_off(&mut self, theirs: ShardSet) -> Checkpointer {
+        Checkpointer(self.0.take_if(|checkpoint| theirs.has(checkpoint.shard)))
+    }
+}
+
+fn begin_if_due(parts: &mut Parts) -> Option<Checkpoint> {
+    let is_due = |shard: &ShardId| parts.journals.is_due(*shard, parts.indexes.of(*shard), &parts.segments);
+    let shard = parts.journals.candidates().iter().find(is_due)?;
+    let needed = parts.indexes.of(shard).checkpoint_blocks();
+    if !has_places(parts, shard, needed) || !extend_journal(parts, shard) {
+        return None;
+    }
+    let (root, old) = parts.journals.begin_anew(shard)?;
+    sometimes!(CheckpointBegun);
+    Some(Checkpoint { shard, root, old, cursor: Cursor::Shard })
 }
 
 /// Appends what the cursor points at; returns where it points next.

@@ -198,3 +198,10 @@ pub(crate) fn may_begin(bytes: &[u8], page: Page) -> bool {
         && reader.take(4).is_some()
         && reader.u64() == Some(u64::from(page.0))
 }
+
+/// How many pages to go on to where a chunk might begin.
+pub(crate) fn pages_to_next(bytes: &[u8], page: Page) -> u32 {
+    let pages = bytes.chunks_exact(PAGE_BYTES).zip(0u32..).skip(1);
+    let next = pages.into_iter().find(|(bytes, number)| may_begin(bytes, page.plus(*number)));
+    next.map_or((bytes.len() / PAGE_BYTES) as u32, |(_, number)| number)
+}

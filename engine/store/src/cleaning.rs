@@ -8,13 +8,15 @@
 //! - One chunk a turn.
 
 use crate::backing::{Backing, Purpose};
-use crate::chunk::{self, Chunk, chunks_of};
-use crate::group::{Awaiting, Pending};
+use crate::chunk::{self, Chunk, chunks_of, pages_to_next};
+use crate::indexes::Indexes;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex, ShardId};
+use crate::parts::Parts;
+use crate::pending::{Awaiting, Pending};
 use crate::record::{self, Move};
-use crate::segments::{Owner, Reason as Want};
-use crate::store::Store;
+use crate::segments::{Owner, Segments, Want};
 use crate::types::Place;
+use crate::writing::allocate;
 use alloc::boxed::Box;
 use sometimes::{buggify, sometimes};
 use tasks::{FrameId, FrameTable};
@@ -35,198 +37,204 @@ struct Job {
 pub(crate) struct Cleaner {
     job: Option<Job>,
     moves: FrameTable<Move>,
+    /// Not before it is known who owns which shard.
+    is_on: bool,
 }
 
 impl Cleaner {
-    pub(crate) fn new() -> Cleaner {
-        Cleaner { job: None, moves: FrameTable::with_capacity(MOVES_MAX) }
+    pub(crate) fn new(is_on: bool) -> Cleaner {
+        Cleaner { job: None, moves: FrameTable::with_capacity(MOVES_MAX), is_on }
     }
-}
 
-impl Store {
+    pub(crate) fn turn_on(&mut self) {
+        self.is_on = true;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn turn_off(&mut self) {
+        self.is_on = false;
+    }
+
     /// One step, if space is getting scarce.
-    pub(crate) fn clean(&mut self) {
-        if !self.cleans {
+    pub(crate) fn clean(&mut self, parts: &mut Parts) {
+        if !self.is_on {
             return;
         }
-        let geometry = self.segments.geometry;
+        let geometry = parts.segments.geometry();
         let job = loop {
-            if self.cleaner.job.is_none() {
-                self.choose_victim();
+            if self.job.is_none() {
+                self.job = choose_victim(&mut parts.segments);
             }
-            let Some(job) = self.cleaner.job else { return };
+            let Some(job) = self.job else { return };
             if job.at < geometry.segment_pages {
                 break job;
             }
-            if job.reading || !self.cleaner.moves.is_empty() {
+            if job.reading || !self.moves.is_empty() {
                 return;
             }
             // The next one is begun at once: nobody may ever ask for another turn.
-            self.end_job(job);
+            self.end_job(job, &mut parts.segments);
         };
-        if job.reading || self.cleaner.moves.len() == self.cleaner.moves.capacity() {
+        if job.reading || self.moves.len() == self.moves.capacity() {
             return;
         }
         let pages = PIECE_PAGES.min(geometry.segment_pages - job.at);
-        let Some(buffer) = self.pool.take(pages) else { return };
+        let Some(buffer) = parts.pool.take(pages) else { return };
         let page = geometry.first_page(job.victim).plus(job.at);
-        self.cleaner.job = Some(Job { reading: true, ..job });
-        self.segments.read_began(page);
-        self.backing.read(page, buffer, Purpose::Victim);
-    }
-
-    fn choose_victim(&mut self) {
-        if !self.segments.are_scarce() && !buggify!(CompactionEarly) {
-            return;
-        }
-        let part = if self.segments.may_take(Want::Delivery) { 4 } else { 8 };
-        let dead_min = self.segments.geometry.segment_pages / part;
-        if !self.segments.is_worth_a_look(dead_min) {
-            return;
-        }
-        self.cleaner.job =
-            self.segments.emptiest(dead_min).map(|(victim, shard)| Job { victim, shard, at: 0, reading: false });
+        self.job = Some(Job { reading: true, ..job });
+        parts.segments.read_began(page);
+        parts.backing.read(page, buffer, Purpose::Victim);
     }
 
     /// All that could be moved was. What lives on here cannot be read.
-    fn end_job(&mut self, job: Job) {
-        if self.segments.owner(job.victim) == Owner::Body(job.shard) && self.segments.live_in(job.victim) > 0 {
-            self.segments.damaged(job.victim);
+    fn end_job(&mut self, job: Job, segments: &mut Segments) {
+        if segments.owner(job.victim) == Owner::Body(job.shard) && segments.live_in(job.victim) > 0 {
+            segments.damaged(job.victim);
         }
         sometimes!(SegmentCleaned);
-        self.cleaner.job = None;
+        self.job = None;
     }
 
-    /// A piece of the victim has been read.
-    pub(crate) fn victim_read(&mut self, ok: bool, buffer: Box<[u8]>) {
-        let Some(job) = self.cleaner.job.as_mut() else { return self.give(buffer) };
+    /// A piece of the victim has been read. `pages_to_leave`: single pages that others may still need.
+    pub(crate) fn victim_read(&mut self, ok: bool, buffer: Box<[u8]>, pages_to_leave: usize, parts: &mut Parts) {
+        let Some(job) = self.job.as_mut() else { return parts.pool.give(buffer) };
         job.reading = false;
         let job = *job;
-        let page = self.segments.geometry.first_page(job.victim).plus(job.at);
-        self.segments.read_ended(page);
-        let sound = if ok { chunk::parse(&buffer, &self.superblock.key, page) } else { None };
+        let page = parts.segments.geometry().first_page(job.victim).plus(job.at);
+        parts.segments.read_ended(page);
+        let sound = if ok { chunk::parse(&buffer, &parts.superblock.key, page) } else { None };
         let pages_read = (buffer.len() / PAGE_BYTES) as u32;
         let step = match sound.filter(|chunk| chunk.pages <= pages_read) {
-            Some(chunk) => match self.living(&chunk, page) {
-                Some(moved) => return self.move_chunk(job, &chunk, moved, buffer),
+            Some(chunk) => match living(&parts.indexes, &chunk, page) {
+                Some(moved) => return self.move_chunk(job, (&chunk, moved), buffer, pages_to_leave, parts),
                 None => chunk.pages,
             },
             None if ok => pages_to_next(&buffer, page),
             None => 1,
         };
-        self.give(buffer);
-        self.cleaner.job = Some(Job { at: job.at + step, ..job });
+        parts.pool.give(buffer);
+        self.job = Some(Job { at: job.at + step, ..job });
     }
 
-    /// Whether the index knows a chunk at this page; if so, the move that it is about to make.
-    fn living(&self, chunk: &Chunk, page: Page) -> Option<Move> {
-        let header = &chunk.header;
-        let index = &self.shard(header.account.shard())?.index;
-        let found = match (header.last, index.placed.get(&header.guid)) {
-            (_, Some(placed)) => {
-                let known = *placed.pages.get(header.index as usize)?;
-                (placed.account == header.account && known == page.0).then_some(placed.place)
-            }
-            (Some(last), None) => {
-                let entry = index.mailbox(header.account, header.mailbox)?.messages.find(last.uid)?;
-                let same = entry.guid() == header.guid && entry.page == page.0 && chunks_of(entry.octets) == 1;
-                same.then_some(Place { mailbox: header.mailbox, uid: last.uid })
-            }
-            (None, None) => None,
-        };
-        let Place { mailbox, uid } = found?;
-        Some(Move {
-            account: header.account,
-            mailbox,
-            uid,
-            guid: header.guid,
-            index: header.index,
-            from: page,
-            to: page,
-            pages: chunk.pages,
-        })
-    }
-
-    fn move_chunk(&mut self, job: Job, chunk: &Chunk, moved: Move, buffer: Box<[u8]>) {
+    fn move_chunk(
+        &mut self,
+        job: Job,
+        (chunk, moved): (&Chunk, Move),
+        buffer: Box<[u8]>,
+        pages_to_leave: usize,
+        parts: &mut Parts,
+    ) {
         let pages_read = (buffer.len() / PAGE_BYTES) as u32;
         let mut copy = buffer;
         if chunk.pages != pages_read {
-            let exact = self.pool.take_for_copy(chunk.pages, self.pages_to_leave());
+            let exact = parts.pool.take_for_copy(chunk.pages, pages_to_leave);
             let whole = core::mem::take(&mut copy);
             if let Some(mut exact) = exact {
                 let length = exact.len();
                 exact.copy_from_slice(whole.get(..length).unwrap_or_default());
                 copy = exact;
             }
-            self.give(whole);
+            parts.pool.give(whole);
         }
         if copy.is_empty() {
             return;
         }
-        let Some(to) = self.allocate(moved.account.shard(), chunk.pages, Want::Compaction) else {
+        let Some(to) = allocate(parts, moved.account.shard(), chunk.pages, Want::Compaction) else {
             // No segment can be had for it: the same would come of it until something dies.
-            self.cleaner.job = None;
-            self.segments.look_no_more();
-            return self.give(copy);
+            self.job = None;
+            parts.segments.look_no_more();
+            return parts.pool.give(copy);
         };
         let moved = Move { to, ..moved };
-        chunk::readdress(&mut copy, &self.superblock.key, to, chunk);
-        match self.cleaner.moves.insert(moved) {
+        chunk::readdress(&mut copy, &parts.superblock.key, to, chunk);
+        match self.moves.insert(moved) {
             Ok(number) => {
                 sometimes!(ChunkMoved);
-                self.cleaner.job = Some(Job { at: job.at + chunk.pages, ..job });
-                self.backing.write(to, copy, Purpose::Moved { number });
+                self.job = Some(Job { at: job.at + chunk.pages, ..job });
+                parts.backing.write(to, copy, Purpose::Moved { number });
             }
             Err(_) => {
-                self.segments.unpin(to, chunk.pages);
-                self.give(copy);
+                parts.segments.unpin(to, chunk.pages);
+                parts.pool.give(copy);
             }
         }
     }
 
     /// The new copy was written.
-    pub(crate) fn move_written(&mut self, number: FrameId, ok: bool) {
+    pub(crate) fn move_written(&mut self, number: FrameId, ok: bool, parts: &mut Parts) {
         if ok {
-            self.awaiting.push(Awaiting::Move(number));
+            parts.commit.await_flush(Awaiting::Move(number));
         } else {
-            self.move_applied(number);
+            self.move_applied(number, &mut parts.segments);
         }
     }
 
     /// The new copy is durable: the record that names it may be gathered.
-    pub(crate) fn move_flushed(&mut self, number: FrameId) {
-        let Some(moved) = self.cleaner.moves.get(number) else { return };
+    pub(crate) fn move_flushed(&mut self, number: FrameId, parts: &mut Parts) {
+        let Some(moved) = self.moves.get(number) else { return };
         let shard = moved.account.shard();
-        let Some(known) = self.shards.get_mut(shard.index()) else { return };
-        if !known.has_room_for(64) {
-            return self.awaiting.push(Awaiting::Move(number));
+        if !parts.journals.has_room_for(shard, 64) {
+            return parts.commit.await_flush(Awaiting::Move(number));
         }
-        record::put_moved(&mut known.gathered, moved);
-        known.pending.push(Pending::Move(number));
-        self.dirty |= 1 << shard.0;
+        record::put_moved(parts.journals.gather(shard), moved);
+        parts.journals.wait(shard, Pending::Move(number));
     }
 
     /// Nothing comes of any move: the disk has failed.
-    pub(crate) fn give_up_moves(&mut self) {
-        self.cleaner.job = None;
-        for slot in 0..self.cleaner.moves.capacity() {
-            if let Some(number) = self.cleaner.moves.id_at(slot) {
-                self.move_applied(number);
+    pub(crate) fn give_up(&mut self, segments: &mut Segments) {
+        self.job = None;
+        for slot in 0..self.moves.capacity() {
+            if let Some(number) = self.moves.id_at(slot) {
+                self.move_applied(number, segments);
             }
         }
     }
 
     /// The move is in the index, or has failed; either way nobody else will write these pages.
-    pub(crate) fn move_applied(&mut self, number: FrameId) {
-        if let Some(moved) = self.cleaner.moves.remove(number) {
-            self.segments.unpin(moved.to, moved.pages);
+    pub(crate) fn move_applied(&mut self, number: FrameId, segments: &mut Segments) {
+        if let Some(moved) = self.moves.remove(number) {
+            segments.unpin(moved.to, moved.pages);
         }
     }
 }
 
-/// How many pages to go on to where a chunk might begin.
-pub(crate) fn pages_to_next(bytes: &[u8], page: Page) -> u32 {
-    let pages = bytes.chunks_exact(PAGE_BYTES).zip(0u32..).skip(1);
-    let next = pages.into_iter().find(|(bytes, number)| chunk::may_begin(bytes, page.plus(*number)));
-    next.map_or((bytes.len() / PAGE_BYTES) as u32, |(_, number)| number)
+fn choose_victim(segments: &mut Segments) -> Option<Job> {
+    if !segments.are_scarce() && !buggify!(CompactionEarly) {
+        return None;
+    }
+    let part = if segments.may_take(Want::Delivery) { 4 } else { 8 };
+    let dead_min = segments.geometry().segment_pages / part;
+    if !segments.is_worth_a_look(dead_min) {
+        return None;
+    }
+    segments.emptiest(dead_min).map(|(victim, shard)| Job { victim, shard, at: 0, reading: false })
+}
+
+/// Whether the index knows a chunk at this page; if so, the move that it is about to make.
+fn living(indexes: &Indexes, chunk: &Chunk, page: Page) -> Option<Move> {
+    let header = &chunk.header;
+    let index = indexes.of(header.account.shard());
+    let found = match (header.last, index.placed.get(&header.guid)) {
+        (_, Some(placed)) => {
+            let known = *placed.pages.get(header.index as usize)?;
+            (placed.account == header.account && known == page.0).then_some(placed.place)
+        }
+        (Some(last), None) => {
+            let entry = index.mailbox(header.account, header.mailbox)?.messages.find(last.uid)?;
+            let same = entry.guid() == header.guid && entry.page == page.0 && chunks_of(entry.octets) == 1;
+            same.then_some(Place { mailbox: header.mailbox, uid: last.uid })
+        }
+        (None, None) => None,
+    };
+    let Place { mailbox, uid } = found?;
+    Some(Move {
+        account: header.account,
+        mailbox,
+        uid,
+        guid: header.guid,
+        index: header.index,
+        from: page,
+        to: page,
+        pages: chunk.pages,
+    })
 }

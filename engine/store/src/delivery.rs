@@ -8,21 +8,22 @@
 mod gathering;
 mod room;
 
-pub(crate) use room::WantsRoom;
-
-use crate::backing::{Backing, Parity, Purpose};
+use crate::backing::{Backing, Purpose};
 use crate::chunk::{self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES, SUMMARY_BYTES, Summarize};
-use crate::group::Awaiting;
+use crate::indexes::Indexes;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
 use crate::outcome::Refusal;
-use crate::segments::Reason as Want;
-use crate::store::Store;
-use crate::types::{Closing, Guid, Head, Recipient};
+use crate::parts::Parts;
+use crate::pending::Awaiting;
+use crate::segments::Want;
+use crate::types::{Closing, Head, Limits, Recipient};
+use crate::writing::allocate;
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use room::Wanted;
+use room::{Wanted, WantsRoom};
 use sometimes::{buggify, sometimes};
-use tasks::{Continuation, FrameId};
+use tasks::{Continuation, FrameId, FrameTable};
 
 /// Names a delivery under way.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -46,16 +47,16 @@ enum Expect {
 
 /// A delivery under way.
 #[derive(Debug, Default)]
-pub(crate) struct Delivery {
+struct Delivery {
     expect: Expect,
-    pub(crate) recipients: Vec<Recipient>,
+    recipients: Vec<Recipient>,
     guids: Vec<u64>,
     /// The octets behind room for a header, of the chunk that gathers.
     staging: Option<Box<[u8]>>,
     length: usize,
-    pub(crate) octets: u32,
+    octets: u32,
     /// Its recipients have a place for it.
-    pub(crate) is_reserved: bool,
+    is_reserved: bool,
     /// Chunks written for all recipients, and for how many the next one is.
     chunks: u32,
     cursor: usize,
@@ -122,53 +123,83 @@ enum Progress {
     Later,
 }
 
-impl Store {
-    /// Begins a message for `recipients`, each of which gets it wholly or not at all.
-    ///
-    /// Errors: `NotServing`, `ReadOnly`, `IndexFull`, `NoSuchAccount` and `NoSuchMailbox` (nobody gets it), `Busy` for too many
-    /// deliveries or recipients; `Arrived` where one has it already who is to get it once, `TooMany` where too many such arrive.
-    pub fn begin(&mut self, recipients: &[Recipient]) -> Result<DeliveryId, Refusal> {
-        self.check_serving()?;
-        if self.index_is_full() {
+/// All deliveries under way.
+pub(crate) struct Deliveries {
+    table: FrameTable<Box<Delivery>>,
+    #[expect(clippy::vec_box, reason = "a delivery is handed on as a pointer, not copied")]
+    idle: Vec<Box<Delivery>>,
+    /// Those whose last chunks and records are to be gathered.
+    ready: VecDeque<FrameId>,
+    /// Those that wait for a buffer.
+    wants_room: WantsRoom,
+    summarize: Summarize,
+    recipients_max: usize,
+}
+
+impl Deliveries {
+    pub(crate) fn new(limits: &Limits) -> Deliveries {
+        Deliveries {
+            table: FrameTable::with_capacity(limits.deliveries),
+            idle: Vec::with_capacity(limits.deliveries),
+            ready: VecDeque::with_capacity(limits.deliveries),
+            wants_room: WantsRoom::with_capacity(limits.deliveries),
+            summarize: |_, _| (0, 0),
+            recipients_max: limits.recipients,
+        }
+    }
+
+    /// Messages are summarized like this from now on.
+    pub(crate) fn summarize_with(&mut self, summarize: Summarize) {
+        self.summarize = summarize;
+    }
+
+    /// How many are under way, those included that were given up while a part of them is being written.
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Begins a message: see [`crate::Store::begin`].
+    pub(crate) fn begin(&mut self, recipients: &[Recipient], indexes: &mut Indexes) -> Result<DeliveryId, Refusal> {
+        if indexes.are_full() {
             return Err(Refusal::IndexFull);
         }
-        if recipients.is_empty() || recipients.len() > self.limits.recipients || buggify!(NoDelivery) {
+        if recipients.is_empty() || recipients.len() > self.recipients_max || buggify!(NoDelivery) {
             return Err(Refusal::Busy);
         }
-        let mut delivery = self.idle_deliveries.pop().unwrap_or_default();
+        let mut delivery = self.idle.pop().unwrap_or_default();
         delivery.reset();
         for recipient in recipients {
-            let shard = self.shards.get_mut(recipient.account.shard().index());
-            match shard.map_or(Err(Refusal::NoSuchAccount), |shard| shard.index.guid_for(recipient)) {
+            match indexes.of_mut(recipient.account.shard()).guid_for(recipient) {
                 Ok(guid) => delivery.guids.push(guid),
                 Err(refusal) => {
-                    self.idle_deliveries.push(delivery);
+                    self.idle.push(delivery);
                     return Err(refusal);
                 }
             }
             delivery.recipients.push(*recipient);
         }
-        self.deliveries.insert(delivery).map(DeliveryId).map_err(|delivery| {
-            self.idle_deliveries.push(delivery);
+        self.table.insert(delivery).map(DeliveryId).map_err(|delivery| {
+            self.idle.push(delivery);
             Refusal::Busy
         })
     }
 
-    /// What the message of the first recipient will be called.
-    pub fn guid(&self, id: DeliveryId) -> Option<Guid> {
-        let number = *self.deliveries.get(id.0)?.guids.first()?;
-        Some(Guid(u128::from(self.guid_prefix()) << 64 | u128::from(number)))
+    /// The GUID number of the message of the first recipient.
+    pub(crate) fn guid(&self, id: DeliveryId) -> Option<u64> {
+        self.table.get(id.0)?.guids.first().copied()
     }
 
-    /// Appends octets. Returns how many were taken; when fewer than given, `continuation` is woken with
-    /// [`Outcome::Room`] as soon as the rest may be tried again.
-    ///
-    /// Errors: the delivery has failed, and is to be aborted.
-    pub fn append(&mut self, id: DeliveryId, octets: &[u8], continuation: Continuation) -> Result<usize, Refusal> {
-        self.check_serving()?;
+    /// Appends octets: see [`crate::Store::append`].
+    pub(crate) fn append(
+        &mut self,
+        id: DeliveryId,
+        octets: &[u8],
+        continuation: Continuation,
+        parts: &mut Parts,
+    ) -> Result<usize, Refusal> {
         let mut taken = 0;
         loop {
-            let delivery = self.deliveries.get_mut(id.0).ok_or(Refusal::NoSuchDelivery)?;
+            let delivery = self.table.get_mut(id.0).ok_or(Refusal::NoSuchDelivery)?;
             if delivery.expect != Expect::Octets {
                 return Err(Refusal::NoSuchDelivery);
             }
@@ -184,7 +215,7 @@ impl Store {
             }
             taken += delivery.take(rest);
             if taken < octets.len() {
-                if let Err(wanted) = self.make_space(id.0)? {
+                if let Err(wanted) = self.make_space(id.0, parts)? {
                     self.wait_for_room(id.0, wanted, continuation);
                     return Ok(taken);
                 }
@@ -194,45 +225,42 @@ impl Store {
         }
     }
 
-    /// Finds the space for what is left of a complete message, so that from then on only the disk's failure keeps it from being
-    /// delivered once it is committed. False: it is not known yet whether there is space; `continuation` is woken with
-    /// [`Outcome::Room`] when it is to be tried again.
-    ///
-    /// Errors: the delivery has failed, or there is no space, or somebody has no room for it, and it is aborted.
-    pub fn prepare(&mut self, id: DeliveryId, continuation: Continuation) -> Result<bool, Refusal> {
-        self.check_serving()?;
-        let delivery = self.deliveries.get_mut(id.0).ok_or(Refusal::NoSuchDelivery)?;
+    /// Finds the space for what is left of a complete message: see [`crate::Store::prepare`].
+    pub(crate) fn prepare(
+        &mut self,
+        id: DeliveryId,
+        continuation: Continuation,
+        parts: &mut Parts,
+    ) -> Result<bool, Refusal> {
+        let delivery = self.table.get_mut(id.0).ok_or(Refusal::NoSuchDelivery)?;
         let refusal = match delivery.expect {
             Expect::Octets if delivery.cursor > 0 => Some(Refusal::Busy),
             Expect::Octets => delivery.failed,
             _ => return Err(Refusal::NoSuchDelivery),
         };
-        match refusal.map_or_else(|| self.allocate_last(id.0), Err) {
+        match refusal.map_or_else(|| self.allocate_last(id.0, parts), Err) {
             Ok(Progress::Done) => Ok(true),
             Ok(Progress::Later) => {
                 self.wait_for_room(id.0, Wanted::Space, continuation);
                 Ok(false)
             }
             Err(refusal) => {
-                self.abort(id);
+                self.abort(id, parts);
                 Err(refusal)
             }
         }
     }
 
-    /// Ends the message. `continuation` is woken with [`Outcome::Delivered`] when it is durable for every recipient, or
-    /// with [`Outcome::Refused`].
-    ///
-    /// Errors: the delivery has failed or is not complete, and is aborted.
-    pub fn commit(
+    /// Ends the message: see [`crate::Store::commit`]. `reads_to_come`: reads that may still begin.
+    pub(crate) fn commit(
         &mut self,
         id: DeliveryId,
-        closing: impl Into<Closing>,
+        Closing { date, head, mailbox }: Closing,
         continuation: Continuation,
+        reads_to_come: usize,
+        parts: &mut Parts,
     ) -> Result<(), Refusal> {
-        self.check_serving()?;
-        let Closing { date, head, mailbox } = closing.into();
-        let delivery = self.deliveries.get_mut(id.0).ok_or(Refusal::NoSuchDelivery)?;
+        let delivery = self.table.get_mut(id.0).ok_or(Refusal::NoSuchDelivery)?;
         let refusal = match delivery.expect {
             Expect::Octets if delivery.cursor > 0 => Some(Refusal::Busy),
             Expect::Octets if head.octets() > delivery.octets => Some(Refusal::PastEnd),
@@ -240,7 +268,7 @@ impl Store {
             _ => return Err(Refusal::NoSuchDelivery),
         };
         if let Some(refusal) = refusal {
-            self.abort(id);
+            self.abort(id, parts);
             return Err(refusal);
         }
         delivery.continuation = Some(continuation);
@@ -250,18 +278,17 @@ impl Store {
         }
         if let Some(mailbox) = mailbox {
             for recipient in &mut delivery.recipients {
-                let shard = self.shards.get(recipient.account.shard().index());
-                if shard.is_some_and(|shard| shard.index.takes_mail(recipient.account, mailbox)) {
+                if parts.indexes.of(recipient.account.shard()).takes_mail(recipient.account, mailbox) {
                     *recipient = Recipient { mailbox, once: recipient.once, ..Recipient::inbox(recipient.account) };
                 }
             }
         }
         if delivery.chunks > 0 {
             delivery.expect = Expect::ChunksFlushed;
-            self.awaiting.push(Awaiting::Delivery(id.0));
+            parts.commit.await_flush(Awaiting::Delivery(id.0));
         } else {
             delivery.expect = Expect::Gathered;
-            if self.ready.is_empty() && self.gather_delivery(id.0) == Progress::Done {
+            if self.ready.is_empty() && self.gather_delivery(id.0, reads_to_come, parts) == Progress::Done {
                 return Ok(());
             }
             self.ready.push_back(id.0);
@@ -270,90 +297,85 @@ impl Store {
     }
 
     /// Gives a delivery up. Once it is committed this only means that nobody is woken.
-    pub fn abort(&mut self, id: DeliveryId) {
-        let Some(delivery) = self.deliveries.get_mut(id.0) else { return };
+    pub(crate) fn abort(&mut self, id: DeliveryId, parts: &mut Parts) {
+        let Some(delivery) = self.table.get_mut(id.0) else { return };
         delivery.continuation = None;
         let gathered = delivery.expect == Expect::Flushed || delivery.expect == Expect::Gathered && delivery.cursor > 0;
         if !gathered {
-            self.give_up(id.0);
+            self.give_up(id.0, parts);
         }
     }
 
     /// Makes space for more octets: a buffer, a larger one, or a full one written.
-    fn make_space(&mut self, id: FrameId) -> Result<Result<(), Wanted>, Refusal> {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return Err(Refusal::NoSuchDelivery) };
+    fn make_space(&mut self, id: FrameId, parts: &mut Parts) -> Result<Result<(), Wanted>, Refusal> {
+        let Some(delivery) = self.table.get_mut(id) else { return Err(Refusal::NoSuchDelivery) };
         match delivery.staging.as_ref().map(|staging| staging.len()) {
             None => {
                 let (pages, wanted) = if delivery.chunks == 0 { (1, Wanted::Page) } else { (PIECE_PAGES, Wanted::Run) };
-                delivery.staging = self.pool.take_sparing(pages);
+                delivery.staging = parts.pool.take_sparing(pages);
                 Ok(if delivery.staging.is_some() { Ok(()) } else { Err(wanted) })
             }
             Some(PAGE_BYTES) => {
-                let Some(larger) = self.pool.take_sparing(PIECE_PAGES) else { return Ok(Err(Wanted::Run)) };
+                let Some(larger) = parts.pool.take_sparing(PIECE_PAGES) else { return Ok(Err(Wanted::Run)) };
                 if let Some(page) = delivery.restage(larger) {
-                    self.give(page);
+                    parts.pool.give(page);
                 }
                 Ok(Ok(()))
             }
-            Some(_) => self.write_chunk(id),
+            Some(_) => self.write_chunk(id, parts),
         }
     }
 
     /// Writes the full chunk for each recipient that has not got it.
-    fn write_chunk(&mut self, id: FrameId) -> Result<Result<(), Wanted>, Refusal> {
-        if let Some(delivery) = self.deliveries.get_mut(id) {
+    fn write_chunk(&mut self, id: FrameId, parts: &mut Parts) -> Result<Result<(), Wanted>, Refusal> {
+        if let Some(delivery) = self.table.get_mut(id) {
             delivery.summarize_once(self.summarize);
         }
         loop {
-            let Some(delivery) = self.deliveries.get(id) else { return Err(Refusal::NoSuchDelivery) };
+            let Some(delivery) = self.table.get(id) else { return Err(Refusal::NoSuchDelivery) };
             let Some(recipient) = delivery.recipients.get(delivery.cursor).copied() else {
                 return Ok(Ok(()));
             };
             let is_last = delivery.cursor + 1 == delivery.recipients.len();
-            let copy = if is_last { None } else { self.pool.take(PIECE_PAGES) };
+            let copy = if is_last { None } else { parts.pool.take(PIECE_PAGES) };
             if copy.is_none() && !is_last {
                 return Ok(Err(Wanted::Copy));
             }
-            let page = self.allocate(recipient.account.shard(), PIECE_PAGES, Want::Delivery);
-            if page.is_none() && self.awaits_segments() {
-                copy.into_iter().for_each(|copy| self.pool.give(copy));
+            let page = allocate(parts, recipient.account.shard(), PIECE_PAGES, Want::Delivery);
+            if page.is_none() && parts.role.awaits_segments() {
+                copy.into_iter().for_each(|copy| parts.pool.put(copy));
                 return Ok(Err(Wanted::Space));
             }
-            let Some(delivery) = self.deliveries.get_mut(id) else { return Err(Refusal::NoSuchDelivery) };
+            let Some(delivery) = self.table.get_mut(id) else { return Err(Refusal::NoSuchDelivery) };
             let Some(page) = page else {
                 sometimes!(DiskFull);
                 delivery.failed = Some(Refusal::DiskFull);
-                copy.into_iter().for_each(|copy| self.pool.give(copy));
+                copy.into_iter().for_each(|copy| parts.pool.put(copy));
                 return Err(Refusal::DiskFull);
             };
             delivery.pages.push(page.0);
             let Some(mut buffer) = delivery.buffer_for_recipient(copy) else { return Ok(Err(Wanted::Copy)) };
             let header = delivery.header(recipient, None);
-            chunk::emit(&mut buffer, &self.superblock.key, page, &header, &delivery.summary);
+            chunk::emit(&mut buffer, &parts.superblock.key, page, &header, &delivery.summary);
             delivery.cursor += 1;
             if is_last {
                 delivery.chunks += 1;
                 delivery.cursor = 0;
                 delivery.length = 0;
             }
-            self.write_for(id, page, buffer);
+            self.write_for(id, page, buffer, parts);
             if is_last {
                 return Ok(Ok(()));
             }
         }
     }
 
-    fn write_for(&mut self, id: FrameId, page: Page, buffer: Box<[u8]>) {
-        let group = self.gathering;
-        if let Some(delivery) = self.deliveries.get_mut(id) {
+    fn write_for(&mut self, id: FrameId, page: Page, buffer: Box<[u8]>, parts: &mut Parts) {
+        if let Some(delivery) = self.table.get_mut(id) {
             delivery.writes += 1;
         }
-        self.count_write(group);
-        self.backing.write(page, buffer, Purpose::Chunk { delivery: id, group });
-    }
-
-    pub(crate) fn count_write(&mut self, group: Parity) {
-        *self.writes_of(group) += 1;
+        let group = parts.commit.count_write();
+        parts.backing.write(page, buffer, Purpose::Chunk { delivery: id, group });
     }
 }
 

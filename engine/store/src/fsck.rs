@@ -3,10 +3,11 @@
 //! Invariant: the disk is only read; a request to write would be a broken invariant, and fails.
 
 use crate::chunk::{CHUNK_OCTETS, chunks_of};
+use crate::finding::{Damage, Finding, Findings};
 use crate::layout::{PAGE_BYTES, Page};
-use crate::opening::{Damage, Finding};
 use crate::outcome::{Outcome, Reason, State};
-use crate::store::{Space, Store};
+use crate::segments::Space;
+use crate::store::Store;
 use crate::types::{AccountId, Limits, MailboxId, MailboxInfo, Uid};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -86,16 +87,21 @@ pub fn fsck(disk: &mut impl ReadSectors) -> Report {
         State::Refused(reason) => Some(reason),
         State::Opening | State::Serving | State::ReadOnly(_) => None,
     };
-    let accounts = if refused.is_none() { read_accounts(&mut store, disk) } else { Vec::new() };
-    let geometry = store.segments.geometry;
+    let mut findings = Findings::default();
+    store.findings().iter().for_each(|found| findings.note(found.sector, found.damage.clone()));
+    let mut accounts = Vec::new();
+    if refused.is_none() {
+        accounts = read_accounts(&mut store, disk, &mut findings);
+    }
+    let geometry = store.parts().segments.geometry();
     Report {
         refused,
-        id: if refused.is_none() { store.superblock.id } else { [0; 16] },
+        id: if refused.is_none() { store.parts().superblock.id } else { [0; 16] },
         segment_bytes: u64::from(geometry.segment_pages) * PAGE_BYTES as u64,
         segments: geometry.segments(),
         space: store.space(),
         accounts,
-        findings: core::mem::take(&mut store.findings),
+        findings: findings.into_all(),
     }
 }
 
@@ -114,13 +120,18 @@ fn pump(store: &mut Store, disk: &mut impl ReadSectors) -> bool {
     any
 }
 
-fn read_accounts(store: &mut Store, disk: &mut impl ReadSectors) -> Vec<AccountReport> {
-    let ids: Vec<AccountId> = store.shards.iter().flat_map(|shard| shard.index.accounts.keys().copied()).collect();
-    ids.into_iter().map(|id| read_account(store, disk, id)).collect()
+fn read_accounts(store: &mut Store, disk: &mut impl ReadSectors, findings: &mut Findings) -> Vec<AccountReport> {
+    let ids: Vec<AccountId> = store.parts().indexes.accounts().map(|account| account.id).collect();
+    ids.into_iter().map(|id| read_account(store, disk, id, findings)).collect()
 }
 
-fn read_account(store: &mut Store, disk: &mut impl ReadSectors, id: AccountId) -> AccountReport {
-    let account = store.shard(id.shard()).and_then(|shard| shard.index.accounts.get(&id));
+fn read_account(
+    store: &mut Store,
+    disk: &mut impl ReadSectors,
+    id: AccountId,
+    findings: &mut Findings,
+) -> AccountReport {
+    let account = store.parts().indexes.account(id);
     let address = account.map(|account| String::from(&*account.address)).unwrap_or_default();
     let notes = account.map_or(0, |account| account.notes.len());
     let known: Vec<(MailboxId, String, MailboxInfo)> = account
@@ -130,13 +141,22 @@ fn read_account(store: &mut Store, disk: &mut impl ReadSectors, id: AccountId) -
         .collect();
     let mailboxes = known
         .into_iter()
-        .map(|(mailbox, name, info)| MailboxReport { name, info, damaged: read_mailbox(store, disk, id, mailbox) })
+        .map(|(mailbox, name, info)| MailboxReport {
+            name,
+            info,
+            damaged: read_mailbox(store, disk, (id, mailbox), findings),
+        })
         .collect();
     AccountReport { address, notes, mailboxes }
 }
 
 /// Reads all bodies; how many messages are damaged.
-fn read_mailbox(store: &mut Store, disk: &mut impl ReadSectors, id: AccountId, mailbox: MailboxId) -> u32 {
+fn read_mailbox(
+    store: &mut Store,
+    disk: &mut impl ReadSectors,
+    (id, mailbox): (AccountId, MailboxId),
+    findings: &mut Findings,
+) -> u32 {
     let messages: Vec<(Uid, u32)> = store.messages(id, mailbox).map(|message| (message.uid, message.octets)).collect();
     let mut damaged = 0;
     for (uid, octets) in messages {
@@ -144,7 +164,7 @@ fn read_mailbox(store: &mut Store, disk: &mut impl ReadSectors, id: AccountId, m
         if let Some(index) = bad {
             damaged += 1;
             let page = chunk_page(store, (id, mailbox, uid), index);
-            store.note(page.sector(), Damage::Body(id, uid));
+            findings.note(page.sector(), Damage::Body(id, uid));
         }
     }
     damaged
@@ -154,7 +174,8 @@ type MessageKey = (AccountId, MailboxId, Uid);
 
 fn chunk_is_sound(store: &mut Store, disk: &mut impl ReadSectors, (id, mailbox, uid): MessageKey, index: u32) -> bool {
     let nobody = Continuation { frame: FrameId::new(0, 0), entry: Entry(0) };
-    let entry = store.shard(id.shard()).and_then(|shard| shard.index.mailbox(id, mailbox.0)?.messages.find(uid.0));
+    let entry =
+        store.parts().indexes.of(id.shard()).mailbox(id, mailbox.0).and_then(|mailbox| mailbox.messages.find(uid.0));
     let Some(offset) = entry.map(|entry| entry.offset_of(index * CHUNK_OCTETS as u32)) else { return false };
     if store.read(id, mailbox, uid, offset, nobody).is_err() {
         return false;
@@ -170,10 +191,9 @@ fn chunk_is_sound(store: &mut Store, disk: &mut impl ReadSectors, (id, mailbox, 
 }
 
 fn chunk_page(store: &Store, (id, mailbox, uid): MessageKey, index: u32) -> Page {
-    let place = store.shard(id.shard()).and_then(|shard| {
-        let entry = shard.index.mailbox(id, mailbox.0)?.messages.find(uid.0)?;
-        shard.index.chunk(entry, index)
-    });
+    let known = store.parts().indexes.of(id.shard());
+    let entry = known.mailbox(id, mailbox.0).and_then(|mailbox| mailbox.messages.find(uid.0));
+    let place = entry.and_then(|entry| known.chunk(entry, index));
     place.map_or(Page(0), |(page, _)| page)
 }
 

@@ -1,46 +1,17 @@
-//! Group commit: what a turn gathered becomes blocks, one flush makes them durable, then they are applied and those
-//! who wait are woken. Section 6 of `docs/format.md`.
+//! Group commit: what a turn gathered becomes blocks, one flush makes them durable, then they are
+//! applied and those who wait are woken. Section 6 of `docs/format.md`.
 //!
 //! Invariants:
-//! - At most one group is in flight; the flush is queued when every write queued before the seal has completed.
-//! - The index is changed by nothing but the records of a flushed group.
-//! - After a failed write or flush nothing is acknowledged any more.
+//! - At most one group is in flight; its flush is due when every write queued before the seal has
+//!   completed.
+//! - A write is counted to the group that gathers when it is queued, and leaves that count once.
 
-use crate::backing::{Backing, Parity, Purpose};
-use crate::block::{self, Header, RECORDS_MAX};
-use crate::index::Space;
-use crate::layout::{Page, SegmentIndex, ShardId};
-use crate::outcome::{Outcome, State, WhyReadOnly};
-use crate::record::{self, Record};
-use crate::retry::{Mark, Retry};
-use crate::segments::{Owner, Reason as Want};
-use crate::store::{Journal, Store};
-use crate::superblock::Root;
-use crate::types::{AccountId, Filed, MailboxId, OUTBOX, Uid};
+use crate::backing::Parity;
+use crate::layout::{SegmentIndex, ShardId};
+use crate::pending::{Awaiting, Pending};
+use crate::shards::ShardSet;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use sometimes::{buggify, sometimes};
-use tasks::{Continuation, FrameId};
-
-/// Who waits for the group that a record travels in.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Pending {
-    Delivery(FrameId),
-    Account(Continuation, AccountId),
-    Change(Continuation),
-    Mailbox(Continuation, MailboxId),
-    Filed(Continuation, Filed),
-    Move(FrameId),
-    /// Pages of a torn message that opening dropped.
-    Drop(Page, u32),
-}
-
-/// Who waits for a flush before its record may be gathered.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Awaiting {
-    Delivery(FrameId),
-    Move(FrameId),
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Flight {
@@ -50,407 +21,196 @@ enum Flight {
     Flushing,
 }
 
-/// The group in flight.
-#[derive(Default)]
-pub(crate) struct Group {
+/// The group in flight, and what the next one has beside the records that gather.
+pub(crate) struct Commit {
     flight: Flight,
     blocks: Vec<(ShardId, Option<Box<[u8]>>)>,
     pending: Vec<Pending>,
-    awaiting: Vec<Awaiting>,
+    covered: Vec<Awaiting>,
     /// Segments that are free once this group's superblock is durable.
     released: Vec<SegmentIndex>,
-    /// Shards whose first block is in this group, a bit each.
-    started: u64,
+    /// Shards whose first block is in this group.
+    started: ShardSet,
+    gathering: Parity,
+    /// Writes in flight that the even and the odd group's flush must cover.
+    writes: [u32; 2],
+    /// What the next group's flush is waited for by.
+    awaiting: Vec<Awaiting>,
+    /// The next group's flush is to cover a superblock.
+    superblock_due: bool,
+    /// Segments to be free once the next superblock is durable.
+    released_by_superblock: Vec<SegmentIndex>,
 }
 
-impl Store {
-    /// Makes a group of all that was gathered, unless one is in flight.
-    pub(crate) fn seal(&mut self) {
-        if self.group.flight != Flight::Idle || !self.has_to_seal() {
-            return;
+impl Commit {
+    pub(crate) fn new() -> Commit {
+        Commit {
+            flight: Flight::Idle,
+            blocks: Vec::new(),
+            pending: Vec::new(),
+            covered: Vec::new(),
+            released: Vec::new(),
+            started: ShardSet::EMPTY,
+            gathering: Parity::Even,
+            writes: [0; 2],
+            awaiting: Vec::new(),
+            superblock_due: false,
+            released_by_superblock: Vec::new(),
         }
-        let mut checkpoint = Vec::new();
-        let mut sealing = self.dirty;
-        if self.retry == Retry::No
-            && let Some(shard) = self.checkpoint_records(&mut checkpoint)
-        {
-            self.seal_shard(shard, checkpoint);
-            // Orders that are left wait for what these do: a shard has one group at a time.
-            sealing &= !(1 << shard.0);
-        }
-        while sealing != 0 {
-            let number = ShardId(sealing.trailing_zeros() as u8);
-            sealing &= sealing - 1;
-            self.seal_shard(number, Vec::new());
-        }
-        let parity = self.gathering;
+    }
+
+    /// Whether no group is in flight.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.flight == Flight::Idle
+    }
+
+    /// Whether the next group has something to wait for or to put into the superblock.
+    #[inline]
+    pub(crate) fn has_to_seal(&self) -> bool {
+        self.superblock_due || !self.awaiting.is_empty()
+    }
+
+    /// Counts a write that is queued now: the flush of this group covers it.
+    pub(crate) fn count_write(&mut self) -> Parity {
+        let group = self.gathering;
+        *self.writes_of(group) += 1;
+        group
+    }
+
+    /// Counts the write of the group's next block: which one it is.
+    pub(crate) fn count_block(&mut self, shard: ShardId) -> u32 {
+        self.count_write();
+        self.blocks.push((shard, None));
+        self.blocks.len() as u32 - 1
+    }
+
+    /// A journal begins with this group.
+    pub(crate) fn starts(&mut self, shard: ShardId) {
+        self.started.insert(shard);
+        self.superblock_due = true;
+    }
+
+    /// The next group's flush is to cover a superblock.
+    pub(crate) fn superblock_is_due(&mut self) {
+        self.superblock_due = true;
+    }
+
+    /// These segments are free once the next superblock is durable, which is due.
+    pub(crate) fn release_by_superblock(&mut self, segments: Vec<SegmentIndex>) {
+        self.released_by_superblock.extend(segments);
+        self.superblock_due = true;
+    }
+
+    /// Waits for the next group's flush.
+    pub(crate) fn await_flush(&mut self, who: Awaiting) {
+        self.awaiting.push(who);
+    }
+
+    /// Those who wait for a record of this group.
+    pub(crate) fn pending(&mut self) -> &mut Vec<Pending> {
+        &mut self.pending
+    }
+
+    /// All of the next group is queued: it is in flight, if there is anything of it. Whether it is
+    /// to cover a superblock.
+    pub(crate) fn seal(&mut self) -> bool {
+        assert!(self.is_idle(), "a group that is sealed while another is in flight");
         let superblock = core::mem::take(&mut self.superblock_due);
         if superblock {
-            self.superblock_is_due();
-            self.group.released.append(&mut self.released_by_superblock);
+            self.released.append(&mut self.released_by_superblock);
         }
-        if self.group.blocks.is_empty() && self.awaiting.is_empty() && !superblock {
-            return;
+        if !self.blocks.is_empty() || !self.awaiting.is_empty() || superblock {
+            core::mem::swap(&mut self.covered, &mut self.awaiting);
+            self.flight = Flight::Writing(self.gathering);
+            self.gathering = self.gathering.other();
         }
-        core::mem::swap(&mut self.group.awaiting, &mut self.awaiting);
-        self.group.flight = Flight::Writing(parity);
-        self.gathering = parity.other();
-        self.flush_if_written();
+        superblock
     }
 
-    /// Whether no group is in flight, and the next one has nothing to wait for or to put into the superblock.
-    pub(crate) fn is_without_group(&self) -> bool {
-        self.group.flight == Flight::Idle && !self.superblock_due && self.awaiting.is_empty()
+    /// A write that some group's flush has to cover has completed.
+    pub(crate) fn written(&mut self, group: Parity) {
+        *self.writes_of(group) -= 1;
     }
 
-    /// Whether there may be anything to make a group of; in most turns there is nothing.
-    fn has_to_seal(&self) -> bool {
-        self.dirty | self.heal != 0 || self.checkpoint.is_some() || self.superblock_due || !self.awaiting.is_empty()
-    }
-
-    /// Cuts a shard's records into blocks and queues them; leaves them where they are when there is no space.
-    pub(crate) fn seal_shard(&mut self, number: ShardId, mut before: Vec<u8>) {
-        self.carry_out_orders(number, &mut before);
-        let Some(shard) = self.shards.get_mut(number.index()) else { return };
-        let gathered = core::mem::take(&mut shard.gathered);
-        let records = if before.is_empty() { gathered } else { [before, gathered].concat() };
-        let fence = self.needs_fence(number);
-        let blocks = blocks_of(&records);
-        if !self.has_places(number, blocks + u32::from(fence)) {
-            if let Some(shard) = self.shards.get_mut(number.index()) {
-                shard.gathered = records;
-            }
-            return;
+    /// A block of the group in flight was written from this buffer.
+    pub(crate) fn block_written(&mut self, number: u32, pair: Box<[u8]>) {
+        if let Some((_, place)) = self.blocks.get_mut(number as usize) {
+            *place = Some(pair);
         }
-        if blocks > 0 {
-            self.write_blocks(number, fence, blocks, &records);
-        }
-        let Some(shard) = self.shards.get_mut(number.index()) else { return };
-        if shard.orders.is_empty() {
-            self.dirty &= !(1 << number.0);
-        }
-        self.group.pending.append(&mut shard.pending);
-        shard.gathered = records;
-        shard.gathered.clear();
-    }
-
-    /// Whether the shard's journal goes on where an earlier life may have left something.
-    pub(crate) fn needs_fence(&self, number: ShardId) -> bool {
-        let journal = self.shard(number).and_then(|shard| shard.journal.as_ref());
-        journal.is_some_and(|journal| {
-            !journal.fenced && !journal.fresh_segment && journal.place < self.segments.geometry.link_place()
-        })
-    }
-
-    pub(crate) fn write_blocks(&mut self, number: ShardId, fence: bool, blocks: u32, records: &[u8]) {
-        let journal = self.shard(number).and_then(|shard| shard.journal.as_ref());
-        let group = (journal.map_or(1, |journal| journal.sequence), blocks + u32::from(fence));
-        if fence {
-            let mut life = Vec::new();
-            record::put_life(&mut life, self.random.number());
-            self.write_block(number, group, &life);
-        }
-        let mut rest = records;
-        while !rest.is_empty() {
-            let (part, tail) = rest.split_at(record::whole_records(rest, RECORDS_MAX));
-            assert!(!part.is_empty(), "a record that fits into no block");
-            rest = tail;
-            let extended = self.extend_journal(number);
-            assert!(extended, "a journal that found space a moment ago");
-            self.write_block(number, group, part);
+        if let Flight::Writing(group) = self.flight {
+            self.written(group);
         }
     }
 
-    /// Writes the next block of a shard's journal, which has a place for it.
-    fn write_block(&mut self, number: ShardId, (group_first, group_blocks): (u64, u32), records: &[u8]) {
-        let geometry = self.segments.geometry;
-        let shard = self.shards.get_mut(number.index());
-        let Some((journal, mark)) = shard.and_then(|shard| Some((shard.journal.as_mut()?, &mut shard.mark))) else {
-            return;
-        };
-        let Some(segment) = journal.chain.last() else { return };
-        mark.get_or_insert(Mark::of(journal));
-        let page = geometry.place_page(*segment, journal.place);
-        let (sequence, previous) = (journal.sequence, journal.previous);
-        let header = Header { shard: number, sequence, group_first, group_blocks, previous };
-        let mut pair = self.pool.take_pair();
-        if !journal.fenced {
-            // Sectors of a torn block of an earlier life must not find their missing ones here.
-            pair.fill(0);
-            journal.fenced = true;
+    /// Whether the flush of the group in flight is to be asked for now; says so once.
+    pub(crate) fn takes_flush(&mut self) -> bool {
+        let Flight::Writing(group) = self.flight else { return false };
+        let is_due = *self.writes_of(group) == 0;
+        if is_due {
+            self.flight = Flight::Flushing;
         }
-        journal.previous = block::emit_records(&mut pair, &self.superblock.key, page, header, records);
-        journal.sequence += 1;
-        journal.place += 1;
-        journal.blocks += 1;
-        let purpose = Purpose::Block { number: self.group.blocks.len() as u32 };
-        self.group.blocks.push((number, None));
-        let parity = self.gathering;
-        self.count_write(parity);
-        self.backing.write(page, pair, purpose);
+        is_due
     }
 
-    /// Whether a shard's journal finds space for so many blocks.
-    pub(crate) fn has_places(&self, number: ShardId, blocks: u32) -> bool {
-        let each = self.segments.geometry.link_place();
-        let journal = self.shard(number).and_then(|shard| shard.journal.as_ref());
-        let left = journal.filter(|journal| !journal.fresh_segment).map_or(0, |journal| each - journal.place);
-        blocks.saturating_sub(left).div_ceil(each) <= self.segments.free()
+    /// The group in flight is durable: its blocks.
+    pub(crate) fn flushed(&mut self) -> impl Iterator<Item = (ShardId, Option<Box<[u8]>>)> + '_ {
+        self.flight = Flight::Idle;
+        self.blocks.drain(..)
     }
 
-    /// Sees to it that the shard's journal has a place for a block; false when there is no segment.
-    pub(crate) fn extend_journal(&mut self, number: ShardId) -> bool {
-        let geometry = self.segments.geometry;
-        let Some(shard) = self.shards.get_mut(number.index()) else { return false };
-        let full = match &shard.journal {
-            Some(journal) => {
-                let is_early = self.segments.free() > 2 * self.segments.reserve && buggify!(JournalSegmentEarly);
-                journal.place == geometry.link_place() || journal.fresh_segment || is_early
-            }
-            None => true,
-        };
-        if !full {
-            return true;
-        }
-        let Some(segment) = self.segments.take(Owner::Journal(number), Want::Journal) else { return false };
-        match &mut shard.journal {
-            Some(journal) => {
-                let Some(last) = journal.chain.last() else { return false };
-                shard.mark.get_or_insert(Mark::of(journal)).linked += 1;
-                let page = geometry.place_page(*last, geometry.link_place());
-                let (sequence, previous) = (journal.sequence, journal.previous);
-                let nonce = self.random.number();
-                let header = Header { shard: number, sequence, group_first: nonce, group_blocks: 0, previous };
-                let mut pair = self.pool.take_pair();
-                journal.previous = block::emit_link(&mut pair, &self.superblock.key, page, header, segment);
-                journal.fenced = true;
-                journal.chain.push(segment);
-                journal.place = 0;
-                journal.fresh_segment = false;
-                sometimes!(JournalLinked);
-                let group = self.gathering;
-                self.count_write(group);
-                self.backing.write(page, pair, Purpose::Fixed { group });
-            }
-            None => {
-                let root = Root { segment, place: 0, started: false, sequence: 1, previous: self.random.number() };
-                let journal = shard.journal.insert(Journal::at(root));
-                shard.mark = Some(Mark::of(journal));
-                self.group.started |= 1 << number.0;
-                self.superblock_due = true;
-                self.root_changed(number, root);
-            }
-        }
-        self.refresh_reserve();
-        true
+    /// The segments that its superblock made free.
+    pub(crate) fn take_released(&mut self) -> impl Iterator<Item = SegmentIndex> + '_ {
+        self.released.drain(..)
     }
 
-    pub(crate) fn writes_of(&mut self, group: Parity) -> &mut u32 {
+    /// The journals that it began.
+    pub(crate) fn take_started(&mut self) -> ShardSet {
+        core::mem::take(&mut self.started)
+    }
+
+    /// Those who waited for its flush. Give the list back with [`Commit::reuse`].
+    pub(crate) fn take_covered(&mut self) -> Vec<Awaiting> {
+        core::mem::take(&mut self.covered)
+    }
+
+    /// Those who waited for its records. Give the list back with [`Commit::reuse`].
+    pub(crate) fn take_pending(&mut self) -> Vec<Pending> {
+        core::mem::take(&mut self.pending)
+    }
+
+    /// Takes back the lists, which are empty.
+    pub(crate) fn reuse(&mut self, covered: Vec<Awaiting>, pending: Vec<Pending>) {
+        (self.covered, self.pending) = (covered, pending);
+    }
+
+    /// The disk has failed: nothing comes of the group in flight, or of what the next one has. Its
+    /// buffers; what its superblock was to release stays to be released.
+    pub(crate) fn give_up(&mut self) -> impl Iterator<Item = Box<[u8]>> + '_ {
+        assert!(self.writes == [0; 2], "writes of a group in flight that has ended");
+        self.flight = Flight::Idle;
+        self.awaiting.clear();
+        self.pending.clear();
+        self.covered.clear();
+        self.released_by_superblock.append(&mut self.released);
+        self.blocks.drain(..).filter_map(|(_, pair)| pair)
+    }
+
+    /// Of the journals that a group of this store has begun and that no superblock calls started,
+    /// those of `theirs`.
+    pub(crate) fn split_started(&mut self, theirs: ShardSet) -> ShardSet {
+        self.started.split_off(theirs)
+    }
+
+    pub(crate) fn take_over_started(&mut self, started: ShardSet) {
+        self.started = self.started.or(started);
+    }
+
+    fn writes_of(&mut self, group: Parity) -> &mut u32 {
         let [even, odd] = &mut self.writes;
         match group {
             Parity::Even => even,
             Parity::Odd => odd,
         }
     }
-
-    /// A write that some group's flush has to cover has completed.
-    pub(crate) fn written(&mut self, group: Parity) {
-        *self.writes_of(group) -= 1;
-        self.flush_if_written();
-    }
-
-    pub(crate) fn block_written(&mut self, number: u32, ok: bool, pair: Box<[u8]>) {
-        if !ok {
-            self.fail(WhyReadOnly::WriteFailed);
-        }
-        if let Some((_, place)) = self.group.blocks.get_mut(number as usize) {
-            *place = Some(pair);
-        }
-        if let Flight::Writing(group) = self.group.flight {
-            self.written(group);
-        }
-    }
-
-    fn flush_if_written(&mut self) {
-        if let Flight::Writing(group) = self.group.flight
-            && *self.writes_of(group) == 0
-            && (self.state == State::Serving || self.retry == Retry::UnderWay)
-        {
-            self.group.flight = Flight::Flushing;
-            self.ask_for_flush();
-        }
-    }
-
-    /// The group's flush has completed.
-    pub(crate) fn flushed(&mut self, result: Result<(), WhyReadOnly>) {
-        if self.state != State::Serving && self.retry != Retry::UnderWay {
-            return;
-        }
-        if let Err(why) = result {
-            return self.fail(why);
-        }
-        if self.retry == Retry::UnderWay && !self.serves_again() {
-            return self.tell_of_failure(WhyReadOnly::WriteFailed);
-        }
-        self.group.flight = Flight::Idle;
-        self.apply_group();
-        self.checkpoint_flushed();
-        self.superblock_flushed();
-        let mut awaiting = core::mem::take(&mut self.group.awaiting);
-        for one in awaiting.drain(..) {
-            match one {
-                Awaiting::Delivery(delivery) => self.chunks_flushed(delivery),
-                Awaiting::Move(number) => self.move_flushed(number),
-            }
-        }
-        self.group.awaiting = awaiting;
-        let mut pending = core::mem::take(&mut self.group.pending);
-        for one in pending.drain(..) {
-            match one {
-                Pending::Delivery(delivery) => self.recipient_flushed(delivery),
-                Pending::Account(continuation, id) => self.wake(continuation, Outcome::AccountCreated(id)),
-                Pending::Change(continuation) => self.wake(continuation, Outcome::Changed),
-                Pending::Mailbox(continuation, id) => self.wake(continuation, Outcome::MailboxCreated(id)),
-                Pending::Filed(continuation, filed) => self.wake(continuation, Outcome::Filed(filed)),
-                Pending::Move(number) => self.move_applied(number),
-                Pending::Drop(page, pages) => self.segments.unpin(page, pages),
-            }
-        }
-        self.group.pending = pending;
-    }
-
-    fn apply_group(&mut self) {
-        let mut applied = 0u64;
-        for (number, place) in self.group.blocks.drain(..) {
-            let (Some(pair), Some(shard)) = (place, self.shards.get_mut(number.index())) else { continue };
-            let before = shard.index.resident_bytes();
-            for record in record::records(block::records_of(&pair)) {
-                if let Record::Range { .. } = record {
-                    // A checkpoint's: it was made from this very index.
-                    shard.index.forget_announced();
-                    continue;
-                }
-                if let Record::Delivered { account, mailbox, entry, .. } = record
-                    && MailboxId(mailbox) == OUTBOX
-                {
-                    self.posted.push((account, Uid(entry.uid)));
-                }
-                shard.index.apply(&record, &mut |space| match space {
-                    Space::Lives(page, pages) => self.segments.lives(page, pages),
-                    Space::Died(page, pages) => self.segments.died(page, pages),
-                });
-            }
-            self.resident_bytes = self.resident_bytes + shard.index.resident_bytes() - before;
-            self.pool.give_pair(pair);
-            applied |= 1 << number.0;
-        }
-        self.changed |= applied;
-        self.shards.iter_mut().for_each(|shard| shard.mark = None);
-        for number in ShardId::all().filter(|number| applied >> number.0 & 1 == 1) {
-            if let Some(shard) = self.shards.get_mut(number.index()) {
-                shard.index.group_ended();
-                shard.dropped.clear();
-            }
-        }
-    }
-
-    fn superblock_flushed(&mut self) {
-        for segment in self.group.released.drain(..) {
-            self.segments.release_journal(segment);
-        }
-        let started = core::mem::take(&mut self.group.started);
-        if started == 0 {
-            return;
-        }
-        for number in ShardId::all().filter(|number| started >> number.0 & 1 == 1) {
-            let root = self.superblock.roots.get(number.index()).copied().flatten();
-            if let Some(root) = root {
-                self.superblock_due = true;
-                self.root_changed(number, Root { started: true, ..root });
-            }
-        }
-    }
-
-    /// Nothing is acknowledged from now on.
-    pub(crate) fn fail(&mut self, why: WhyReadOnly) {
-        if self.state != State::Serving && self.retry != Retry::UnderWay {
-            return;
-        }
-        sometimes!(ReadOnly);
-        self.retry = Retry::No;
-        self.state = State::ReadOnly(why);
-        self.tell_of_failure(why);
-        let mut pending = core::mem::take(&mut self.group.pending);
-        for shard in &mut self.shards {
-            pending.append(&mut shard.pending);
-            shard.gathered.clear();
-        }
-        self.dirty = 0;
-        self.refuse_orders();
-        for one in pending {
-            if let Pending::Account(_, id) = one {
-                self.forget_addresses(id);
-            }
-            if let Pending::Account(continuation, _)
-            | Pending::Change(continuation)
-            | Pending::Mailbox(continuation, _)
-            | Pending::Filed(continuation, _) = one
-            {
-                self.refuse_change(continuation);
-            }
-        }
-        self.refuse_deliveries();
-    }
-
-    /// Forgets the group that was in flight when the disk failed; returns the segments that its
-    /// superblock was to release.
-    pub(crate) fn give_up_group(&mut self) -> Vec<SegmentIndex> {
-        self.group.flight = Flight::Idle;
-        self.group.pending.clear();
-        self.group.awaiting.clear();
-        for (_, pair) in self.group.blocks.drain(..) {
-            pair.into_iter().for_each(|pair| self.pool.give_pair(pair));
-        }
-        core::mem::take(&mut self.group.released)
-    }
-
-    /// The journals that a group of this store has begun and that no superblock calls started, if
-    /// `theirs` has their bits.
-    pub(crate) fn take_started(&mut self, theirs: u64) -> u64 {
-        let taken = self.group.started & theirs;
-        self.group.started &= !theirs;
-        taken
-    }
-
-    pub(crate) fn add_started(&mut self, started: u64) {
-        self.group.started |= started;
-    }
-}
-
-impl Journal {
-    /// A journal of which nothing is written yet.
-    pub(crate) fn at(root: Root) -> Journal {
-        Journal {
-            chain: alloc::vec![root.segment],
-            place: u32::from(root.place),
-            sequence: root.sequence,
-            previous: root.previous,
-            blocks: 0,
-            fresh_segment: false,
-            fenced: true,
-        }
-    }
-}
-
-/// How many blocks the records take.
-pub(crate) fn blocks_of(mut records: &[u8]) -> u32 {
-    let mut blocks = 0;
-    while !records.is_empty() {
-        let length = record::whole_records(records, RECORDS_MAX);
-        assert!(length > 0, "a record that fits into no block");
-        records = records.get(length..).unwrap_or_default();
-        blocks += 1;
-    }
-    assert!(blocks <= block::GROUP_BLOCKS_MAX, "a group of more blocks than recovery looks for");
-    blocks
 }

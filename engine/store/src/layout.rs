@@ -83,6 +83,11 @@ impl Geometry {
         sound.then_some(self)
     }
 
+    /// Bytes of the whole store.
+    pub(crate) fn bytes(self) -> u64 {
+        u64::from(self.pages) * PAGE_BYTES as u64
+    }
+
     pub(crate) fn segments(self) -> u32 {
         (self.pages - FIRST_SEGMENT_PAGE - TAIL_PAGES) / self.segment_pages
     }

@@ -11,14 +11,18 @@
 //! | where | what |
 //! |---|---|
 //! | `layout`, `superblock`, `block`, `chunk`, `record` | the format: parse and emit, nothing else |
-//! | `messages`, `conversations`, `index` | what is known in memory; changes only by applying durable records |
-//! | `segments`, `pool`, `backing` | space on the disk, buffers in memory, requests in flight |
-//! | `delivery`, `reading`, `beginning`, `changes`, `orders`, `notes` | what users of the store ask for |
-//! | `quotas` | how much an account may have |
-//! | `group`, `checkpoint`, `cleaning` | one flush for everybody; bounded recovery; deleted mail's space |
-//! | `retry` | serving again after the disk has failed |
-//! | `keeper`, `sharing` | one disk, and several cores with shards of their own |
-//! | `opening`, `replay`, `rebuild`, `fsck` | from a disk to an index |
+//! | `types`, `body`, `outcome` | what the store is told, and what it answers |
+//! | `messages`, `notes`, `quotas`, `conversations`, `account`, `index` | what is known in memory; changes only by applying durable records |
+//! | `backing`, `pool`, `segments` | requests in flight, buffers in memory, space on the disk |
+//! | `indexes`, `journal`, `journals`, `orders`, `group`, `keeper` | all shards: what is known, what gathers, what is in flight |
+//! | `parts` | all of these: what everything below is done with |
+//! | `writing`, `checkpoint`, `sealing`, `retry` | one flush for everybody; bounded recovery; serving again after a failure |
+//! | `delivery`, `reading`, `cleaning` | messages that come, bodies that are read, deleted mail's space |
+//! | `lanes`, `replay`, `rebuild`, `opening` | from a disk to an index |
+//! | `condition`, `store` | the whole: what users ask for, and what passes between it and the disk and other cores |
+//! | `fsck`, `beginning` | what is done with a store from outside |
+//!
+//! A file imports only what stands above it here.
 //!
 //! Invariants:
 //! - Nothing is visible, and nobody is told, before it is durable.
@@ -36,24 +40,31 @@ mod beginning;
 mod block;
 mod body;
 mod bytes;
-mod changes;
 mod checkpoint;
 mod chunk;
 mod cleaning;
+mod condition;
 mod conversations;
 mod delivery;
 mod digest;
+mod finding;
 mod fsck;
 mod group;
 mod hash;
 mod index;
+mod indexes;
+mod journal;
+mod journals;
 mod keeper;
+mod lanes;
 mod layout;
 mod messages;
 mod notes;
 mod opening;
 mod orders;
 mod outcome;
+mod parts;
+mod pending;
 mod pool;
 mod quotas;
 mod reading;
@@ -61,30 +72,32 @@ mod rebuild;
 mod record;
 mod replay;
 mod retry;
+mod sealing;
 mod segments;
-mod sharing;
+mod shards;
 mod store;
 mod superblock;
 #[cfg(test)]
 mod tests;
 mod types;
+mod writing;
 
 pub use account::{AccountInfo, NewAccount, NewPassword};
 pub use beginning::Beginning;
 pub use body::Body;
 pub use chunk::{BODY_OCTETS_MAX, CHUNK_OCTETS, SUMMARY_BYTES, Summarize};
 pub use delivery::DeliveryId;
+pub use finding::{Damage, Finding};
 pub use fsck::{AccountReport, MailboxReport, ReadSectors, Report, Unreadable, fsck};
 pub use index::{RESIDENT_BYTES_PER_MESSAGE, RESIDENT_BYTES_PLACED};
 pub use keeper::{Answer, Errand};
 pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};
 pub use notes::{ARRIVALS_MAX, NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
-pub use opening::{Damage, Finding};
 pub use orders::{MAILBOX_NAME_MAX, MAILBOXES_MAX};
 pub use outcome::{Outcome, Reason, Refusal, State, Wake, WhyReadOnly};
 pub use quotas::{OUTBOX_PART, Usage};
-pub use sharing::{Owners, Share};
-pub use store::{Room, Space, Store};
+pub use segments::{Room, Space};
+pub use store::{Owners, Share, Store};
 pub use superblock::FORMAT_VERSION;
 pub use types::{
     ARCHIVE, AccountId, BUILT_IN, Closing, DRAFTS, Filed, Flags, Guid, Head, INBOX, JUNK, Limits, MailboxId,

@@ -1,455 +1,384 @@
-//! Opening a disk: superblocks, journals, a last flush. Formatting a blank one. Sections 3, 4 and 9 of `docs/format.md`.
+//! Opening a disk: superblocks, journals, a last flush. Formatting a blank one. Sections 3, 4 and 9
+//! of `docs/format.md`.
 //!
 //! Invariants:
 //! - Nothing is written to a disk that is not blank and whose superblock is not of this format.
-//! - Reads in flight are bounded by the lanes; a piece that cannot be read is read again page by page.
-//! - A page counts as unreadable only after several failures, each between two reads of other pages
-//!   that succeed. So a disk that is away for a while loses nothing.
-//! - Opening twice gives the same: what must change is gathered, and written as a group like any other.
+//! - Slot 3 of a blank disk is written first, so that a cut leaves a blank disk or a valid slot.
+//! - Opening twice gives the same: what must change is gathered, and written as a group like any
+//!   other.
 
 mod blank;
-mod finding;
 mod superblocks;
 
-pub use finding::{Damage, Finding};
-
 use crate::backing::{Backing, Purpose};
-use crate::group::Pending;
+use crate::finding::{Damage, Findings};
 use crate::index::Index;
+use crate::lanes::{LANES, Lanes, Patience};
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, ShardId, pages_of, superblock_pieces};
 use crate::outcome::{Reason, State, WhyReadOnly};
+use crate::parts::Parts;
 use crate::rebuild::Rebuild;
-use crate::record;
-use crate::replay::{Dropped, Replay};
+use crate::replay::{Dropped, Replay, Replayed};
 use crate::segments::Segments;
-use crate::store::{Shard, Store};
-use crate::superblock::Superblock;
+use crate::shards::ShardSet;
+use crate::superblock::{Root, Superblock};
 use crate::types::Uid;
+use crate::writing::refresh_reserve;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use blank::Look;
 use machine::Sector;
 use sometimes::sometimes;
+use superblocks::Found;
 
-/// Pieces that are read at the same time.
-pub(crate) const LANES: usize = 8;
-/// The most findings that are kept; damage beyond that is mended or served around all the same.
-const FINDINGS_MAX: usize = 1000;
-/// Failures after which a page counts as unreadable. Only those count that lie between two successful
-/// reads of other pages.
-const TRIES: u8 = 10;
-/// The same in a rebuild, where an unreadable page costs at most one message.
-const TRIES_IN_REBUILD: u8 = 2;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    Superblocks,
-    LookingForUse,
-    FormatFirst,
-    FormatRest,
-    Replaying,
-    Rebuilding,
+    /// So many pieces have not been read.
+    Superblocks(usize),
+    LookingForUse(Look),
+    /// Slots that have not been written, and whether they are the last ones.
+    Formatting(usize, bool),
+    /// Lanes that replay journals.
+    Replaying(usize),
+    Rebuilding(Rebuild),
     LastFlush,
-}
-
-/// A piece of the disk in memory.
-pub(crate) struct Piece {
-    pub(crate) page: Page,
-    pub(crate) bytes: Box<[u8]>,
-    /// Pages that could not be read, a bit each.
-    unreadable: u8,
-    /// Pages that are being read one by one.
-    left: u8,
-    /// How often they failed between two successful reads of other pages.
-    tries: u8,
-    /// A read of another page succeeded before they were requested last.
-    was_proved: bool,
-}
-
-impl Piece {
-    /// The page's bytes; an error when it was unreadable, `None` when it lies outside of the piece.
-    pub(crate) fn page(&self, page: Page) -> Option<Result<&[u8], ()>> {
-        let number = page.0.checked_sub(self.page.0)?;
-        let start = number as usize * PAGE_BYTES;
-        let bytes = self.bytes.get(start..start + PAGE_BYTES)?;
-        Some(if self.unreadable >> number & 1 == 1 { Err(()) } else { Ok(bytes) })
-    }
-
-    pub(crate) fn is(&self, page: Page, pages: u32) -> bool {
-        self.page == page && self.bytes.len() == pages as usize * PAGE_BYTES
-    }
-
-    pub(crate) fn is_readable(&self) -> bool {
-        self.unreadable == 0
-    }
-
-    /// Whether pages could not be read that may be readable later.
-    fn waits(&self) -> bool {
-        self.unreadable != 0 && self.left == 0 && self.tries < TRIES
-    }
-}
-
-#[derive(Default)]
-struct Lane {
-    piece: Option<Piece>,
-    replay: Option<Box<Replay>>,
+    /// The store is in this state from now on.
+    Ended(State),
 }
 
 /// What is known while a disk is opened.
 pub(crate) struct Opening {
     phase: Phase,
-    pub(crate) inspect: bool,
+    /// The disk is only looked at.
+    inspect: bool,
+    /// It was blank.
+    is_new: bool,
     disk_pages: u32,
-    look: Option<blank::Look>,
-    lanes: Vec<Lane>,
+    lanes: Lanes,
+    replays: [Option<Box<Replay>>; LANES],
     /// Another page is being read, to see whether the disk works.
     is_proving: bool,
-    next_shard: usize,
-    /// Requests of the phase that have not completed.
-    left: u32,
-    /// Shards to rebuild, a bit each.
-    pub(crate) damaged: u64,
+    next_shard: u8,
+    /// Shards to rebuild.
+    damaged: ShardSet,
     dropped: Vec<Dropped>,
-    pub(crate) rebuild: Option<Rebuild>,
 }
 
-impl Store {
-    pub(crate) fn begin_opening(&mut self, sectors: u64, inspect: bool) {
+impl Opening {
+    /// Begins to read a disk; `inspect`: it is only looked at.
+    pub(crate) fn begin(sectors: u64, inspect: bool, parts: &mut Parts) -> Opening {
         let disk_pages = pages_of(sectors);
-        let lanes = (0..LANES).map(|_| Lane::default()).collect();
         let pieces = superblock_pieces(disk_pages);
-        self.opening = Some(Box::new(Opening {
-            phase: Phase::Superblocks,
+        let mut opening = Opening {
+            phase: Phase::Superblocks(pieces.len()),
             inspect,
+            is_new: false,
             disk_pages,
-            look: None,
-            lanes,
+            lanes: Lanes::default(),
+            replays: Default::default(),
             is_proving: false,
             next_shard: 0,
-            left: pieces.len() as u32,
-            damaged: 0,
+            damaged: ShardSet::EMPTY,
             dropped: Vec::new(),
-            rebuild: None,
-        }));
-        for (page, lane) in pieces.into_iter().zip(0..) {
-            self.read_piece(lane, page, PIECE_PAGES);
-        }
-    }
-
-    /// Reads pages for a lane, which goes on when they are there.
-    pub(crate) fn read_piece(&mut self, lane: u8, page: Page, pages: u32) {
-        let bytes = alloc::vec![0; pages as usize * PAGE_BYTES].into_boxed_slice();
-        let Some(opening) = &mut self.opening else { return };
-        let tries = match opening.phase {
-            _ if opening.inspect => TRIES,
-            Phase::Rebuilding => TRIES - TRIES_IN_REBUILD,
-            _ => 0,
         };
-        if let Some(known) = opening.lanes.get_mut(usize::from(lane)) {
-            known.piece = Some(Piece { page, bytes: Box::default(), unreadable: 0, left: 0, tries, was_proved: false });
-            self.backing.read(page, bytes, Purpose::Piece { lane, page: None });
+        let patience = opening.patience();
+        for (lane, page) in Lanes::all().zip(pieces) {
+            opening.lanes.read(lane, (page, PIECE_PAGES), patience, &mut parts.backing);
+        }
+        opening
+    }
+
+    /// The state of the store, once it is open, or will not be.
+    pub(crate) fn ended(&self) -> Option<State> {
+        match self.phase {
+            Phase::Ended(state) => Some(state),
+            _ => None,
         }
     }
 
-    pub(crate) fn piece_read(&mut self, lane: u8, page: Option<u8>, ok: bool, buffer: Box<[u8]>) {
-        let Some(opening) = &mut self.opening else { return };
-        let Some(piece) = opening.lanes.get_mut(usize::from(lane)).and_then(|lane| lane.piece.as_mut()) else { return };
-        match page {
-            None if ok => piece.bytes = buffer,
-            None => {
-                // One bad sector fails the whole piece: find out which.
-                piece.bytes = alloc::vec![0; buffer.len()].into_boxed_slice();
-                piece.unreadable = (u16::MAX >> (16 - buffer.len() / PAGE_BYTES)) as u8;
-                return self.read_pages(lane);
-            }
-            Some(number) => {
-                let start = usize::from(number) * PAGE_BYTES;
-                match piece.bytes.get_mut(start..start + PAGE_BYTES) {
-                    Some(place) if ok && buffer.len() == PAGE_BYTES => place.copy_from_slice(&buffer),
-                    _ => piece.unreadable |= 1 << number,
-                }
-                piece.left -= 1;
-                if piece.left > 0 || piece.waits() {
-                    return;
-                }
-            }
+    /// Whether the disk was blank, and was formatted.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// The first sector that opening waits for, because the disk could not read it.
+    pub(crate) fn unreadable(&self) -> Option<Sector> {
+        self.lanes.unreadable()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_rebuilding(&self) -> bool {
+        matches!(self.phase, Phase::Rebuilding(_))
+    }
+
+    /// Reads the pages that opening waits for again, if the disk can read another page.
+    pub(crate) fn read_again(&mut self, parts: &mut Parts) {
+        if self.is_proving || self.unreadable().is_none() {
+            return;
         }
-        self.piece_arrived(lane);
-    }
-
-    /// Reads the pages of a lane's piece that could not be read.
-    fn read_pages(&mut self, lane: u8) {
-        let piece = self.opening.as_mut().and_then(|opening| opening.lanes.get_mut(usize::from(lane))?.piece.as_mut());
-        let Some(piece) = piece else { return };
-        let unreadable = core::mem::take(&mut piece.unreadable);
-        piece.left = unreadable.count_ones() as u8;
-        for number in (0..8).filter(|number| unreadable >> number & 1 == 1) {
-            let single = alloc::vec![0; PAGE_BYTES].into_boxed_slice();
-            let purpose = Purpose::Piece { lane, page: Some(number) };
-            self.backing.read(piece.page.plus(u32::from(number)), single, purpose);
-        }
-    }
-
-    /// The first sector that opening waits for, because the disk could not read it. Opening goes on
-    /// when the disk can read it, or when [`Store::read_again`] was called often enough.
-    pub fn unreadable(&self) -> Option<Sector> {
-        let mut pieces = self.opening.iter().flat_map(|opening| &opening.lanes).filter_map(|lane| lane.piece.as_ref());
-        let piece = pieces.find(|piece| piece.waits())?;
-        Some(piece.page.plus(piece.unreadable.trailing_zeros()).sector())
-    }
-
-    /// Reads the pages that opening waits for again, if the disk can read another page. To be called
-    /// about every second while there is an [`Store::unreadable`] sector.
-    pub fn read_again(&mut self) {
-        let waits = self.unreadable().is_some();
-        let Some(opening) = self.opening.as_mut().filter(|opening| waits && !opening.is_proving) else { return };
-        opening.is_proving = true;
-        // Another page each time: one page may be bad itself, or come from a cache while the disk is
-        // away.
-        let page = Page((self.random.number() % u64::from(opening.disk_pages)) as u32);
-        self.backing.read(page, alloc::vec![0; PAGE_BYTES].into_boxed_slice(), Purpose::Proof);
+        self.is_proving = true;
+        // Another page each time: one page may be bad itself, or come from a cache while the disk
+        // is away.
+        let page = Page((parts.random.number() % u64::from(self.disk_pages)) as u32);
+        parts.backing.read(page, alloc::vec![0; PAGE_BYTES].into_boxed_slice(), Purpose::Proof);
     }
 
     /// Whether the disk could read another page.
-    pub(crate) fn proof_read(&mut self, ok: bool) {
-        if let Some(opening) = &mut self.opening {
-            opening.is_proving = false;
-        }
-        for lane in 0..LANES as u8 {
-            let known = self.opening.as_mut().and_then(|opening| opening.lanes.get_mut(usize::from(lane)));
-            let Some(piece) = known.and_then(|lane| lane.piece.as_mut()) else { continue };
-            if !ok {
-                piece.was_proved = false;
-            } else if piece.waits() {
-                piece.tries += u8::from(piece.was_proved);
-                piece.was_proved = true;
-                if piece.waits() { self.read_pages(lane) } else { self.piece_arrived(lane) }
+    pub(crate) fn proof_read(&mut self, ok: bool, parts: &mut Parts, findings: &mut Findings) {
+        self.is_proving = false;
+        for lane in Lanes::all() {
+            if self.lanes.proved(lane, ok, &mut parts.backing) {
+                self.piece_arrived(lane, parts, findings);
             }
         }
     }
 
-    fn piece_arrived(&mut self, lane: u8) {
-        let Some(opening) = &mut self.opening else { return };
-        match opening.phase {
-            Phase::Superblocks => {
-                opening.left -= 1;
-                if opening.left == 0 {
-                    self.superblocks_read();
-                }
-            }
-            Phase::LookingForUse => self.looked(lane),
-            Phase::Replaying => self.replay(lane),
-            Phase::Rebuilding => {
-                let piece = opening.lanes.get_mut(usize::from(lane)).and_then(|lane| lane.piece.take());
-                if let Some(piece) = piece {
-                    self.rebuild_piece(lane, &piece);
-                }
-            }
-            Phase::FormatFirst | Phase::FormatRest | Phase::LastFlush => {}
+    /// A lane's piece was read, or one page of it.
+    pub(crate) fn piece_read(
+        &mut self,
+        (lane, page): (u8, Option<u8>),
+        result: Result<Box<[u8]>, Box<[u8]>>,
+        parts: &mut Parts,
+        findings: &mut Findings,
+    ) {
+        if self.lanes.arrived(lane, page, result, &mut parts.backing) {
+            self.piece_arrived(lane, parts, findings);
         }
     }
 
-    pub(crate) fn note(&mut self, sector: Sector, damage: Damage) {
-        if self.findings.len() < FINDINGS_MAX {
-            self.findings.push(Finding { sector, damage });
+    /// What formatting wrote was written.
+    pub(crate) fn format_written(&mut self, ok: bool, parts: &mut Parts) {
+        let Phase::Formatting(left, _) = &mut self.phase else { unreachable!("a disk that is not formatted") };
+        *left -= 1;
+        if !ok {
+            self.refuse(Reason::FormatFailed);
+        } else if *left == 0 {
+            parts.backing.flush();
         }
     }
 
-    pub(crate) fn opening_flushed(&mut self, ok: bool) {
-        let Some(opening) = &self.opening else { return };
-        match opening.phase {
+    /// A flush has ended.
+    pub(crate) fn flushed(&mut self, ok: bool, parts: &mut Parts, findings: &mut Findings) {
+        match self.phase {
             Phase::LastFlush => {
-                self.opening = None;
-                self.state = if ok { State::Serving } else { State::ReadOnly(WhyReadOnly::LastFlushFailed) };
+                let state = if ok { State::Serving } else { State::ReadOnly(WhyReadOnly::LastFlushFailed) };
+                self.phase = Phase::Ended(state);
             }
             _ if !ok => self.refuse(Reason::FormatFailed),
-            Phase::FormatFirst => {
-                let [first, second, third, _] = self.superblock.geometry.slots();
-                self.format_slots(Phase::FormatRest, &[first, second, third]);
+            Phase::Formatting(_, false) => {
+                let [first, second, third, _] = parts.superblock.geometry.slots();
+                self.format_slots(&[first, second, third], true, parts);
             }
             _ => {
                 self.is_new = true;
-                self.segments = Segments::new(self.superblock.geometry);
-                self.begin_replay();
+                parts.segments = Segments::new(parts.superblock.geometry);
+                self.begin_replay(parts, findings);
             }
         }
     }
 
-    fn begin_replay(&mut self) {
-        for number in ShardId::all() {
-            let index = Index::of_shard(number);
-            if let Some(shard) = self.shard_mut(number) {
-                shard.index = index;
+    fn patience(&self) -> Patience {
+        match self.phase {
+            _ if self.inspect => Patience::Once,
+            Phase::Rebuilding(_) => Patience::Rebuild,
+            _ => Patience::Sure,
+        }
+    }
+
+    fn refuse(&mut self, reason: Reason) {
+        self.phase = Phase::Ended(State::Refused(reason));
+    }
+
+    fn piece_arrived(&mut self, lane: u8, parts: &mut Parts, findings: &mut Findings) {
+        match &mut self.phase {
+            Phase::Superblocks(left) => {
+                *left -= 1;
+                if *left == 0 {
+                    self.superblocks_read(parts, findings);
+                }
             }
+            Phase::LookingForUse(look) => {
+                look.arrived(lane, &mut self.lanes);
+                self.look_at_next(lane, parts);
+            }
+            Phase::Replaying(_) => self.replay(lane, parts, findings),
+            Phase::Rebuilding(rebuild) => {
+                rebuild.piece_read(lane, &mut self.lanes, parts);
+                self.end_rebuild_if_read(parts, findings);
+            }
+            Phase::Formatting(..) | Phase::LastFlush | Phase::Ended(_) => {}
         }
-        if let Some(opening) = &mut self.opening {
-            opening.phase = Phase::Replaying;
-            opening.left = LANES as u32;
+    }
+
+    fn superblocks_read(&mut self, parts: &mut Parts, findings: &mut Findings) {
+        match superblocks::look(&self.lanes, self.disk_pages) {
+            Ok(Found::Store(superblock, damaged)) => {
+                for page in damaged {
+                    findings.note(page.sector(), Damage::Superblock);
+                    parts.commit.superblock_is_due();
+                }
+                parts.superblock = *superblock;
+                parts.segments = Segments::new(parts.superblock.geometry);
+                self.begin_replay(parts, findings);
+            }
+            Ok(Found::Nothing) => {
+                self.phase = Phase::LookingForUse(Look::at(self.disk_pages, self.patience()));
+                Lanes::all().for_each(|lane| self.look_at_next(lane, parts));
+            }
+            Err(reason) => self.refuse(reason),
         }
-        for lane in 0..LANES as u8 {
-            self.replay(lane);
+    }
+
+    fn look_at_next(&mut self, lane: u8, parts: &mut Parts) {
+        let Phase::LookingForUse(look) = &mut self.phase else { return };
+        match look.next(lane, &mut self.lanes, &mut parts.backing) {
+            Some(Ok(())) if self.inspect => self.refuse(Reason::Blank),
+            Some(Ok(())) => {
+                parts.superblock.sequence = 1;
+                let [.., last] = parts.superblock.geometry.slots();
+                self.format_slots(&[last], false, parts);
+            }
+            Some(Err(reason)) => self.refuse(reason),
+            None => {}
         }
+    }
+
+    fn format_slots(&mut self, slots: &[Page], are_last: bool, parts: &mut Parts) {
+        self.phase = Phase::Formatting(slots.len(), are_last);
+        let stamp = parts.random.number();
+        for page in slots {
+            parts.backing.write(*page, parts.superblock.emit(*page, stamp), Purpose::Format);
+        }
+    }
+
+    fn begin_replay(&mut self, parts: &mut Parts, findings: &mut Findings) {
+        parts.indexes.begin();
+        self.phase = Phase::Replaying(LANES);
+        Lanes::all().for_each(|lane| self.replay(lane, parts, findings));
     }
 
     /// Goes on with a lane: its shard's journal, or the next shard.
-    fn replay(&mut self, number: u8) {
+    fn replay(&mut self, lane: u8, parts: &mut Parts, findings: &mut Findings) {
         loop {
-            let Some(opening) = &mut self.opening else { return };
-            let Some(lane) = opening.lanes.get_mut(usize::from(number)) else { return };
-            let Some(mut replay) = lane.replay.take() else {
-                let Some((shard, root)) = opening.next_root(&self.superblock) else {
-                    opening.left -= 1;
-                    if opening.left == 0 {
-                        self.replayed();
-                    }
-                    return;
-                };
-                let index = self.shards.get_mut(shard.index()).map(|shard| core::mem::take(&mut shard.index));
-                let replay = Replay::new(shard, root, index.unwrap_or_default());
-                if let Some(lane) = opening.lanes.get_mut(usize::from(number)) {
-                    lane.piece = None;
-                    lane.replay = Some(Box::new(replay));
+            let Some(place) = self.replays.get_mut(usize::from(lane)) else { return };
+            let mut replay = match place.take() {
+                Some(replay) => replay,
+                None => {
+                    let Some((shard, root)) = self.next_root(&parts.superblock) else {
+                        return self.lane_replayed(parts, findings);
+                    };
+                    self.lanes.take(lane);
+                    Box::new(Replay::new(shard, root, parts.indexes.swap(shard, Index::default())))
                 }
-                continue;
             };
-            match replay.step(lane.piece.as_ref(), &self.superblock.key, self.superblock.geometry) {
-                Some((page, pages)) => {
-                    lane.replay = Some(replay);
-                    return self.read_piece(number, page, pages);
-                }
-                None => self.shard_replayed(*replay),
-            }
-        }
-    }
-
-    fn shard_replayed(&mut self, replay: Replay) {
-        let number = replay.shard;
-        let bit = 1 << number.0;
-        let (heal, damaged) = (replay.heal, replay.damaged);
-        for finding in replay.findings {
-            self.note(finding.sector, finding.damage);
-        }
-        if let Some(opening) = &mut self.opening {
-            opening.damaged |= if damaged { bit } else { 0 };
-            opening.dropped.extend(replay.dropped);
-        }
-        self.heal |= if heal || damaged { bit } else { 0 };
-        if let Some(shard) = self.shards.get_mut(number.index()) {
-            shard.index = replay.index;
-            shard.journal = Some(replay.journal);
-        }
-    }
-
-    /// All journals are read: whose is which segment?
-    fn replayed(&mut self) {
-        for (shard, number) in self.shards.iter().zip(0..) {
-            for segment in shard.journal.iter().flat_map(|journal| &journal.chain) {
-                self.segments.claim_journal(*segment, ShardId(number));
-            }
-        }
-        for number in ShardId::all() {
-            self.claim_bodies(number);
-        }
-        let Some(opening) = &mut self.opening else { return };
-        if opening.damaged != 0 {
-            opening.phase = Phase::Rebuilding;
-            return self.begin_rebuild();
-        }
-        self.index_complete();
-    }
-
-    fn claim_bodies(&mut self, number: ShardId) {
-        let Some(shard) = self.shards.get(number.index()) else { return };
-        let mut misplaced = Vec::new();
-        for account in shard.index.accounts.values() {
-            for entry in account.mailboxes.values().flat_map(|mailbox| mailbox.messages.iter()) {
-                for (page, pages) in shard.index.chunks(entry) {
-                    if !self.segments.claim_body(page, pages, number) {
-                        misplaced.push((page, account.id, entry.uid));
+            let (key, geometry) = (&parts.superblock.key, parts.superblock.geometry);
+            match replay.step(self.lanes.piece(lane), key, geometry) {
+                Some(wanted) => {
+                    if let Some(place) = self.replays.get_mut(usize::from(lane)) {
+                        *place = Some(replay);
                     }
+                    return self.lanes.read(lane, wanted, self.patience(), &mut parts.backing);
                 }
+                None => self.shard_replayed(replay.into_replayed(), parts, findings),
             }
         }
-        for (page, account, uid) in misplaced {
-            self.note(page.sector(), Damage::Misplaced(account, Uid(uid)));
+    }
+
+    fn next_root(&mut self, superblock: &Superblock) -> Option<(ShardId, Root)> {
+        let (shard, root) = ShardId::all()
+            .skip(usize::from(self.next_shard))
+            .find_map(|shard| superblock.root(shard).map(|root| (shard, root)))?;
+        self.next_shard = shard.0 + 1;
+        Some((shard, root))
+    }
+
+    fn shard_replayed(&mut self, replayed: Replayed, parts: &mut Parts, findings: &mut Findings) {
+        let Replayed { shard, index, journal, heal, damaged, findings: found, dropped } = replayed;
+        found.into_iter().for_each(|finding| findings.note(finding.sector, finding.damage));
+        self.dropped.extend(dropped);
+        if damaged {
+            self.damaged.insert(shard);
+        }
+        if heal {
+            parts.journals.needs_mending(shard);
+        }
+        parts.indexes.swap(shard, index);
+        parts.journals.begin(shard, journal);
+    }
+
+    /// A lane has no more journals. When none has, it is told whose is which segment.
+    fn lane_replayed(&mut self, parts: &mut Parts, findings: &mut Findings) {
+        let Phase::Replaying(left) = &mut self.phase else { unreachable!("a lane that replays too late") };
+        *left -= 1;
+        if *left > 0 {
+            return;
+        }
+        for (shard, journal) in parts.journals.iter() {
+            for segment in journal.chain() {
+                parts.segments.claim_journal(*segment, shard);
+            }
+        }
+        ShardId::all().for_each(|shard| claim_bodies(shard, parts, findings));
+        if self.damaged.is_empty() {
+            return self.index_complete(parts, findings);
+        }
+        self.phase = Phase::Rebuilding(Rebuild::new(self.damaged, self.inspect));
+        if let Phase::Rebuilding(rebuild) = &mut self.phase {
+            rebuild.begin(&mut self.lanes, parts);
+        }
+        self.end_rebuild_if_read(parts, findings);
+    }
+
+    fn end_rebuild_if_read(&mut self, parts: &mut Parts, findings: &mut Findings) {
+        if let Phase::Rebuilding(rebuild) = &mut self.phase
+            && rebuild.is_read()
+        {
+            rebuild.bring_back_missing(parts, findings);
+            self.index_complete(parts, findings);
         }
     }
 
     /// The index is whole: makes it ready to be served.
-    pub(crate) fn index_complete(&mut self) {
-        let Some(opening) = &mut self.opening else { return };
-        opening.phase = Phase::LastFlush;
-        let inspect = opening.inspect;
-        let dropped = core::mem::take(&mut opening.dropped);
-        self.drop_torn(dropped);
-        let mut nameless = Vec::new();
-        for shard in &mut self.shards {
-            shard.index.guid_next += 1 + (self.random.number() & 0xFFFF);
-            self.resident_bytes += shard.index.resident_bytes();
-            for account in shard.index.accounts.values() {
-                if !account.is_named() {
-                    nameless.push(account.id);
-                }
-                let names = core::iter::once(&account.address).chain(&account.aliases);
-                self.directory.extend(names.filter(|name| !name.is_empty()).map(|name| (name.clone(), account.id)));
-            }
-        }
-        for id in nameless {
-            self.note(Sector(0), Damage::Nameless(id));
-        }
-        self.segments.opened();
-        self.refresh_reserve();
-        if inspect {
-            self.opening = None;
-            self.state = State::Serving;
+    fn index_complete(&mut self, parts: &mut Parts, findings: &mut Findings) {
+        drop_torn(core::mem::take(&mut self.dropped), parts);
+        parts.indexes.opened(&mut parts.random, findings);
+        parts.segments.opened();
+        refresh_reserve(parts);
+        if self.inspect {
+            self.phase = Phase::Ended(State::Serving);
         } else {
-            self.backing.flush();
-        }
-    }
-
-    /// Journals that torn messages are gone, before later groups make them look acknowledged. Until
-    /// that is durable their pages are not free: if the disk returned wrong bytes for a while only, the
-    /// next opening may find the messages whole.
-    fn drop_torn(&mut self, dropped: Vec<Dropped>) {
-        for mut torn in dropped {
-            sometimes!(TornMessageDropped);
-            let number = torn.account.shard();
-            torn.pages.retain(|(page, count)| self.segments.claim_pinned(*page, *count, number));
-            if let Some(shard) = self.shards.get_mut(number.index()) {
-                shard.dropped.push(torn);
-                self.dirty |= 1 << number.0;
-            }
-        }
-        for shard in &mut self.shards {
-            shard.gather_drops();
+            self.phase = Phase::LastFlush;
+            parts.backing.flush();
         }
     }
 }
 
-impl Shard {
-    /// Gathers that the torn messages are gone; whether there are any.
-    pub(crate) fn gather_drops(&mut self) -> bool {
-        for Dropped { account, mailbox, uid, pages, arrival } in &self.dropped {
-            let Some(known) = self.index.mailbox_mut(*account, *mailbox) else { continue };
-            let modseq = known.next_modseq();
-            record::put_removed(&mut self.gathered, *account, *mailbox, modseq, &[(*uid, *uid)]);
-            if let Some(key) = arrival {
-                record::put_note(&mut self.gathered, *account, key, &[]);
+fn claim_bodies(shard: ShardId, parts: &mut Parts, findings: &mut Findings) {
+    let Parts { indexes, segments, .. } = parts;
+    let index = indexes.of(shard);
+    let mut misplaced = Vec::new();
+    for account in index.accounts.values() {
+        for entry in account.mailboxes.values().flat_map(|mailbox| mailbox.messages.iter()) {
+            for (page, pages) in index.chunks(entry) {
+                if !segments.claim_body(page, pages, shard) {
+                    misplaced.push((page, account.id, entry.uid));
+                }
             }
-            self.pending.extend(pages.iter().map(|(page, count)| Pending::Drop(*page, *count)));
         }
-        !self.dropped.is_empty()
+    }
+    for (page, account, uid) in misplaced {
+        findings.note(page.sector(), Damage::Misplaced(account, Uid(uid)));
     }
 }
 
-impl Opening {
-    fn next_root(&mut self, superblock: &Superblock) -> Option<(ShardId, crate::superblock::Root)> {
-        loop {
-            let number = self.next_shard;
-            let root = superblock.roots.get(number)?;
-            self.next_shard += 1;
-            if let Some(root) = root {
-                return Some((ShardId(number as u8), *root));
-            }
-        }
+/// Journals that torn messages are gone, before later groups make them look acknowledged. Until
+/// that is durable their pages are not free: if the disk returned wrong bytes for a while only, the
+/// next opening may find the messages whole.
+fn drop_torn(dropped: Vec<Dropped>, parts: &mut Parts) {
+    for mut torn in dropped {
+        sometimes!(TornMessageDropped);
+        let shard = torn.account.shard();
+        torn.pages.retain(|(page, count)| parts.segments.claim_pinned(*page, *count, shard));
+        parts.journals.drop_torn(shard, torn);
     }
+    parts.journals.gather_drops(&mut parts.indexes);
 }

@@ -12,18 +12,15 @@
 use crate::account::{Account, OWN_MAILBOX_MIN};
 use crate::block::RECORDS_MAX;
 use crate::chunk::CHUNKS_MAX;
-use crate::group::{Pending, blocks_of};
 use crate::index::Index;
-use crate::layout::ShardId;
 use crate::notes::{self, NoteChange};
-use crate::outcome::{Outcome, Refusal};
-use crate::record::{self, REMOVED_RANGES};
-use crate::store::Store;
-use crate::types::{AccountId, Filed, MailboxId, OUTBOX, Origin, Place, Uid, UidRange};
+use crate::outcome::{Refusal, Wakes};
+use crate::pending::Pending;
+use crate::record;
+use crate::types::{AccountId, Filed, MailboxId, Place, Uid, UidRange};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use machine::UnixTime;
 use tasks::Continuation;
 
 /// The most mailboxes of an account.
@@ -32,11 +29,11 @@ pub const MAILBOXES_MAX: usize = 256;
 pub const MAILBOX_NAME_MAX: usize = 255;
 
 /// Orders that wait in one shard.
-const ORDERS_MAX: usize = 64;
+pub(crate) const ORDERS_MAX: usize = 64;
 /// Bytes of records that orders make in one group, the last message's not counted.
 const ORDERS_BYTES: usize = 12 * 1024;
 /// Blocks that they take at most: a block may lack as much as the record that did not fit.
-const ORDERS_BLOCKS: u32 = ((ORDERS_BYTES + CHUNKS_MAX as usize * 4) * 2 / RECORDS_MAX) as u32 + 2;
+pub(crate) const ORDERS_BLOCKS: u32 = ((ORDERS_BYTES + CHUNKS_MAX as usize * 4) * 2 / RECORDS_MAX) as u32 + 2;
 
 /// A change that waits for the next group.
 #[derive(Debug)]
@@ -47,7 +44,7 @@ pub(crate) struct Order {
 }
 
 #[derive(Debug)]
-enum What {
+pub(crate) enum What {
     Create { name: Box<str>, now: u32 },
     Rename { mailbox: u32, name: Box<str> },
     Delete { mailbox: u32 },
@@ -55,154 +52,15 @@ enum What {
     Note { changes: Box<[NoteChange]> },
 }
 
-impl Store {
-    /// Makes a mailbox; `continuation` is woken with [`Outcome::MailboxCreated`], or refused with `NameTaken`, `TooMany` or
-    /// `NoSuchAccount`. Names are compared as they are: whoever calls brings them into one form first.
-    ///
-    /// Errors: `TooLarge` for an empty name or one of more than [`MAILBOX_NAME_MAX`] bytes, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
-    pub fn create_mailbox(
-        &mut self,
-        account: AccountId,
-        name: &str,
-        now: UnixTime,
-        continuation: Continuation,
-    ) -> Result<(), Refusal> {
-        let now = u32::try_from(now.seconds()).unwrap_or(u32::MAX);
-        self.order(account, What::Create { name: checked(name)?, now }, continuation)
-    }
-
-    /// Gives a mailbox another name; `continuation` is woken with [`Outcome::Changed`], or refused with `NameTaken`, `BuiltIn` or
-    /// `NoSuchMailbox`.
-    ///
-    /// Errors: as [`Store::create_mailbox`].
-    pub fn rename_mailbox(
-        &mut self,
-        account: AccountId,
-        MailboxId(mailbox): MailboxId,
-        name: &str,
-        continuation: Continuation,
-    ) -> Result<(), Refusal> {
-        self.order(account, What::Rename { mailbox, name: checked(name)? }, continuation)
-    }
-
-    /// Removes an empty mailbox; `continuation` is woken with [`Outcome::Changed`], or refused with `NotEmpty`, `BuiltIn` or
-    /// `NoSuchMailbox`.
-    ///
-    /// Errors: `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
-    pub fn delete_mailbox(
-        &mut self,
-        account: AccountId,
-        MailboxId(mailbox): MailboxId,
-        continuation: Continuation,
-    ) -> Result<(), Refusal> {
-        self.order(account, What::Delete { mailbox }, continuation)
-    }
-
-    /// Files the messages with these UIDs, in ascending order, into another mailbox of the account, with their flags and GUIDs: each of them is
-    /// at every moment in one of the two. `continuation` is woken with [`Outcome::Filed`], which says how far it went, or refused with `NoSuchMailbox` or
-    /// `NoSuchMessage` (none of them is there).
-    ///
-    /// Errors: `BuiltIn` for the outbox, into which nothing gets but by a delivery; `TooLarge` for more than 400 ranges, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
-    pub fn file(
-        &mut self,
-        account: AccountId,
-        MailboxId(from): MailboxId,
-        uids: &[UidRange],
-        MailboxId(to): MailboxId,
-        continuation: Continuation,
-    ) -> Result<(), Refusal> {
-        if MailboxId(to) == OUTBOX {
-            return Err(Refusal::BuiltIn);
-        }
-        if uids.len() > REMOVED_RANGES {
-            return Err(Refusal::TooLarge);
-        }
-        self.order(account, What::File { from, uids: uids.into(), to }, continuation)
-    }
-
-    /// Changes notes of an account, all or none; `continuation` is woken with [`Outcome::Changed`], or refused with `TooMany` for more of them than
-    /// [`crate::NOTES_MAX`], or [`crate::NOTES_BYTES_MAX`], `NoSuchNote`
-    /// where nothing is there to be replaced or removed, or `NoSuchAccount`.
-    ///
-    /// Errors: `TooLarge` for a key or a value that is too long or empty, or too many changes, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
-    pub fn change_notes(
-        &mut self,
-        account: AccountId,
-        changes: Vec<NoteChange>,
-        continuation: Continuation,
-    ) -> Result<(), Refusal> {
-        notes::check(&changes)?;
-        self.order(account, What::Note { changes: changes.into() }, continuation)
-    }
-
-    /// Nobody brings this letter to the account any more: that it has arrived need not be known any longer. `continuation` is woken as by [`Store::change_notes`].
-    ///
-    /// Errors: `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
-    pub fn forget_arrival(
-        &mut self,
-        account: AccountId,
-        origin: Origin,
-        continuation: Continuation,
-    ) -> Result<(), Refusal> {
-        let forgotten = NoteChange::Remove(Box::from(&origin.key()[..]));
-        self.order(account, What::Note { changes: [forgotten].into() }, continuation)
-    }
-
-    /// Whether it is noted that this letter has arrived.
-    pub fn has_arrived(&self, account: AccountId, origin: Origin) -> bool {
-        let shard = self.shards.get(account.shard().index());
-        let known = shard.and_then(|shard| shard.index.accounts.get(&account));
-        known.is_some_and(|known| known.notes.contains_key(&origin.key()[..]))
-    }
-
-    fn order(&mut self, account: AccountId, what: What, continuation: Continuation) -> Result<(), Refusal> {
-        self.check_serving()?;
-        let shard = self.room_in(account, RECORDS_MAX)?;
-        if shard.orders.len() >= ORDERS_MAX {
-            return Err(Refusal::Busy);
-        }
-        shard.orders.push_back(Order { account, what, continuation });
-        Ok(())
-    }
-
-    /// Makes records of the orders of a shard, as far as they find space; nothing is in flight.
-    pub(crate) fn carry_out_orders(&mut self, number: ShardId, out: &mut Vec<u8>) {
-        let Some(shard) = self.shard(number).filter(|shard| !shard.orders.is_empty()) else { return };
-        let others = blocks_of(out) + blocks_of(&shard.gathered) + 1;
-        if !self.has_places(number, others + ORDERS_BLOCKS) {
-            return;
-        }
-        let Some(shard) = self.shards.get_mut(number.index()) else { return };
-        let limit = out.len() + ORDERS_BYTES;
-        let (mut served, mut later, mut refused) = (Vec::new(), VecDeque::new(), Vec::new());
-        for order in shard.orders.drain(..) {
-            if out.len() >= limit || served.contains(&order.account) {
-                later.push_back(order);
-                continue;
-            }
-            match order.carry_out(&mut shard.index, limit, out) {
-                Ok(pending) => {
-                    served.push(order.account);
-                    shard.pending.push(pending);
-                }
-                Err(refusal) => refused.push((order.continuation, refusal)),
-            }
-        }
-        shard.orders = later;
-        for (continuation, refusal) in refused {
-            self.wake(continuation, Outcome::Refused(refusal));
-        }
-    }
-
-    pub(crate) fn refuse_orders(&mut self) {
-        let orders: Vec<Order> = self.shards.iter_mut().flat_map(|shard| shard.orders.drain(..)).collect();
-        for order in orders {
-            self.refuse_change(order.continuation);
-        }
-    }
-}
-
 impl Order {
+    pub(crate) fn new(account: AccountId, what: What, continuation: Continuation) -> Order {
+        Order { account, what, continuation }
+    }
+
+    pub(crate) fn into_continuation(self) -> Continuation {
+        self.continuation
+    }
+
     /// Appends the records. The index changes when they are durable; only the numbers that are given out are taken from it now.
     fn carry_out(&self, index: &mut Index, limit: usize, out: &mut Vec<u8>) -> Result<Pending, Refusal> {
         let account = index.accounts.get_mut(&self.account).filter(|account| account.is_named());
@@ -225,6 +83,33 @@ impl Order {
     fn done(&self) -> Pending {
         Pending::Change(self.continuation)
     }
+}
+
+/// Makes records of the orders of a shard, one an account, until they fill their part of a group. Others wait, and who
+/// is refused is told.
+pub(crate) fn carry_out(
+    orders: &mut VecDeque<Order>,
+    index: &mut Index,
+    out: &mut Vec<u8>,
+    pending: &mut Vec<Pending>,
+    wakes: &mut Wakes,
+) {
+    let limit = out.len() + ORDERS_BYTES;
+    let (mut served, mut later) = (Vec::new(), VecDeque::new());
+    for order in orders.drain(..) {
+        if out.len() >= limit || served.contains(&order.account) {
+            later.push_back(order);
+            continue;
+        }
+        match order.carry_out(index, limit, out) {
+            Ok(waits) => {
+                served.push(order.account);
+                pending.push(waits);
+            }
+            Err(refusal) => wakes.refuse(order.continuation, refusal),
+        }
+    }
+    *orders = later;
 }
 
 fn create(account: &Account, name: &str, now: u32, out: &mut Vec<u8>) -> Result<MailboxId, Refusal> {
@@ -303,9 +188,4 @@ fn check_own(mailbox: u32) -> Result<(), Refusal> {
 fn check_free(account: &Account, name: &str) -> Result<(), Refusal> {
     let is_taken = account.mailboxes.values().any(|mailbox| *mailbox.name == *name);
     if is_taken { Err(Refusal::NameTaken) } else { Ok(()) }
-}
-
-fn checked(name: &str) -> Result<Box<str>, Refusal> {
-    let fits = (1..=MAILBOX_NAME_MAX).contains(&name.len());
-    if fits { Ok(name.into()) } else { Err(Refusal::TooLarge) }
 }

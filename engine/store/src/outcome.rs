@@ -2,6 +2,7 @@
 
 use crate::body::Body;
 use crate::types::{AccountId, Filed, MailboxId};
+use alloc::collections::VecDeque;
 use core::fmt;
 use tasks::Continuation;
 
@@ -12,6 +13,28 @@ pub struct Wake {
     pub continuation: Continuation,
     /// What came of it.
     pub outcome: Outcome,
+}
+
+/// The ends that nobody has asked for yet, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Wakes(VecDeque<Wake>);
+
+impl Wakes {
+    pub(crate) fn wake(&mut self, continuation: Continuation, outcome: Outcome) {
+        self.0.push_back(Wake { continuation, outcome });
+    }
+
+    pub(crate) fn refuse(&mut self, continuation: Continuation, refusal: Refusal) {
+        self.wake(continuation, Outcome::Refused(refusal));
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Wake> {
+        self.0.pop_front()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// What came of a request.

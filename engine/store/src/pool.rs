@@ -22,6 +22,8 @@ pub(crate) struct Pool {
     idle_bytes: usize,
     /// Buffers of two pages for the journal: as many as the largest group ever took.
     pairs: Vec<Box<[u8]>>,
+    /// What came back, or made room otherwise, since those who wait for buffers were served.
+    returned: u32,
 }
 
 fn buffer(bytes: usize) -> Box<[u8]> {
@@ -37,6 +39,7 @@ impl Pool {
             unused_bytes: run_bytes.max(8 * PIECE_BYTES),
             idle_bytes: 0,
             pairs: Vec::new(),
+            returned: 0,
         }
     }
 
@@ -73,14 +76,31 @@ impl Pool {
         }
     }
 
-    /// Takes a buffer back.
+    /// Takes a buffer back: who waits for one may be served.
     pub(crate) fn give(&mut self, buffer: Box<[u8]>) {
+        self.put(buffer);
+        self.has_room();
+    }
+
+    /// Takes back a buffer that was lent for a moment: whoever waits could not have had it.
+    pub(crate) fn put(&mut self, buffer: Box<[u8]>) {
         if buffer.len() == PAGE_BYTES {
             self.pages.push(buffer);
         } else if let Some(run) = self.runs.get_mut(buffer.len() / PAGE_BYTES) {
             self.idle_bytes += buffer.len();
             run.push(buffer);
         }
+    }
+
+    /// A buffer may be had that could not be before.
+    pub(crate) fn has_room(&mut self) {
+        self.returned += 1;
+    }
+
+    /// How often something came back since this was asked last.
+    #[inline]
+    pub(crate) fn take_returned(&mut self) -> u32 {
+        core::mem::take(&mut self.returned)
     }
 
     /// A buffer for both copies of a journal's block.

@@ -1,7 +1,7 @@
 //! How much an account may have in its mailboxes. Half as much may wait in its outbox.
 //!
 //! The store refuses a message that has no room in a mailbox. The server bounds outboxes: it asks
-//! before a message begins ([`Usage`], [`AccountInfo::is_outbox_full`]), since a message that has
+//! before a message begins ([`Usage`], [`crate::AccountInfo::is_outbox_full`]), since a message that has
 //! begun may be for many accounts.
 //!
 //! Invariants:
@@ -9,12 +9,8 @@
 //! - A message has its place from when all of it is there, before anything of it is gathered, until its delivery is over: so no account ever has more than it may, however many come
 //!   at once. What is filed into another mailbox stays the account's, and asks for none.
 
-use crate::account::Account;
-use crate::delivery::Delivery;
 use crate::outcome::Refusal;
-use crate::store::{Shard, Store};
-use crate::types::{AccountId, MailboxId, OUTBOX};
-use tasks::FrameId;
+use crate::types::{MailboxId, OUTBOX};
 
 /// An outbox may hold as much as the quota divided by this.
 pub const OUTBOX_PART: u64 = 2;
@@ -112,59 +108,4 @@ impl Quota {
 /// The octets that a message in this mailbox takes of the quota.
 fn counted(mailbox: u32, octets: u32) -> u64 {
     if mailbox == OUTBOX.0 { 0 } else { u64::from(octets) }
-}
-
-impl Store {
-    /// How many octets each account may have in its mailboxes, by its address; `None`: as many as there is room for. Who has more already keeps them, and gets nothing before they
-    /// are fewer.
-    pub fn set_quotas(&mut self, quota: impl Fn(&str) -> Option<u64>) {
-        for account in self.shards.iter_mut().flat_map(|shard| shard.index.accounts.values_mut()) {
-            account.quota.set_allowed(quota(&account.address));
-        }
-    }
-
-    /// How much an account has. Nothing for an unknown one.
-    pub fn usage(&self, id: AccountId) -> Usage {
-        let account = self.shard(id.shard()).and_then(|shard| shard.index.accounts.get(&id));
-        account.map_or(Usage::default(), |account| account.quota.usage())
-    }
-
-    /// Finds a place for a message, all of which is there, with each of its recipients.
-    ///
-    /// Errors: `OverQuota`, `LargerThanQuota`: somebody has none, and nobody gets it.
-    pub(crate) fn reserve(&mut self, id: FrameId) -> Result<(), Refusal> {
-        let Some(delivery) = self.deliveries.get_mut(id).filter(|delivery| !delivery.is_reserved) else {
-            return Ok(());
-        };
-        for (number, recipient) in delivery.recipients.iter().enumerate() {
-            let account = account_of(&mut self.shards, recipient.account);
-            let reserved = account.map_or(Ok(()), |account| account.quota.reserve(recipient.mailbox, delivery.octets));
-            if let Err(refusal) = reserved {
-                for before in delivery.recipients.iter().take(number) {
-                    if let Some(account) = account_of(&mut self.shards, before.account) {
-                        account.quota.release(before.mailbox, delivery.octets);
-                    }
-                }
-                return Err(refusal);
-            }
-        }
-        delivery.is_reserved = true;
-        Ok(())
-    }
-
-    /// A delivery is over: what came of it is counted, or nothing did.
-    pub(crate) fn release(&mut self, delivery: &Delivery) {
-        if !delivery.is_reserved {
-            return;
-        }
-        for recipient in &delivery.recipients {
-            if let Some(account) = account_of(&mut self.shards, recipient.account) {
-                account.quota.release(recipient.mailbox, delivery.octets);
-            }
-        }
-    }
-}
-
-fn account_of(shards: &mut [Shard], id: AccountId) -> Option<&mut Account> {
-    shards.get_mut(id.shard().index())?.index.accounts.get_mut(&id)
 }

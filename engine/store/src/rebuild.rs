@@ -8,13 +8,14 @@
 
 use crate::account::Mailbox;
 use crate::block::RECORDS_MAX;
-use crate::chunk::{self, Header, chunks_of};
-use crate::cleaning::pages_to_next;
-use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex, ShardId};
+use crate::chunk::{self, Header, chunks_of, pages_to_next};
+use crate::finding::{Damage, Findings};
+use crate::lanes::{LANES, Lanes, Patience};
+use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex};
 use crate::messages::{ENTRY_BYTES, Entry};
-use crate::opening::{Damage, LANES, Piece};
+use crate::parts::Parts;
 use crate::segments::{COMPACTION_RESERVE, Owner};
-use crate::store::Store;
+use crate::shards::{PerShard, ShardSet};
 use crate::types::AccountId;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -33,11 +34,14 @@ struct Found {
 }
 
 /// The scan of all segments that are no journal's, each lane in one of its own.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Rebuild {
+    /// The shards to rebuild.
+    damaged: ShardSet,
+    patience: Patience,
     /// The first segment that no lane has begun.
     next: u32,
-    lanes: [Option<Cursor>; LANES],
+    cursors: [Option<Cursor>; LANES],
     found: BTreeMap<(AccountId, u64), Found>,
 }
 
@@ -48,55 +52,50 @@ struct Cursor {
     at: u32,
 }
 
-impl Store {
+impl Rebuild {
+    /// Of these shards. `inspect`: the disk is only looked at.
+    pub(crate) fn new(damaged: ShardSet, inspect: bool) -> Rebuild {
+        let patience = if inspect { Patience::Once } else { Patience::Rebuild };
+        Rebuild { damaged, patience, next: 0, cursors: [None; LANES], found: BTreeMap::new() }
+    }
+
     /// All lanes begin to read.
-    pub(crate) fn begin_rebuild(&mut self) {
-        if let Some(opening) = &mut self.opening {
-            opening.rebuild = Some(Rebuild::default());
-        }
-        for lane in 0..LANES as u8 {
-            self.rebuild_next(lane);
-        }
-        self.end_rebuild_if_read();
+    pub(crate) fn begin(&mut self, lanes: &mut Lanes, parts: &mut Parts) {
+        Lanes::all().for_each(|lane| self.read_next(lane, lanes, parts));
+    }
+
+    /// Whether all was read.
+    pub(crate) fn is_read(&self) -> bool {
+        self.cursors.iter().all(Option::is_none)
     }
 
     /// A lane reads on, in its segment or in the next that none has begun.
-    fn rebuild_next(&mut self, lane: u8) {
-        let geometry = self.segments.geometry;
-        let Some(rebuild) = self.opening.as_mut().and_then(|opening| opening.rebuild.as_mut()) else { return };
-        let Some(cursor) = rebuild.lanes.get_mut(usize::from(lane)) else { return };
+    fn read_next(&mut self, lane: u8, lanes: &mut Lanes, parts: &mut Parts) {
+        let geometry = parts.segments.geometry();
+        let Some(cursor) = self.cursors.get_mut(usize::from(lane)) else { return };
         *cursor = cursor.filter(|cursor| cursor.at < geometry.segment_pages);
-        while cursor.is_none() && rebuild.next < geometry.segments() {
-            let segment = SegmentIndex(rebuild.next);
-            rebuild.next += 1;
-            if !matches!(self.segments.owner(segment), Owner::Journal(_)) {
+        while cursor.is_none() && self.next < geometry.segments() {
+            let segment = SegmentIndex(self.next);
+            self.next += 1;
+            if !matches!(parts.segments.owner(segment), Owner::Journal(_)) {
                 *cursor = Some(Cursor { segment, at: 0 });
             }
         }
         if let Some(Cursor { segment, at }) = *cursor {
             let page = geometry.first_page(segment).plus(at);
-            self.read_piece(lane, page, PIECE_PAGES.min(geometry.segment_pages - at));
-        }
-    }
-
-    fn end_rebuild_if_read(&mut self) {
-        let rebuild = self.opening.as_ref().and_then(|opening| opening.rebuild.as_ref());
-        if rebuild.is_some_and(|rebuild| rebuild.lanes.iter().all(Option::is_none)) {
-            self.rebuild_index();
-            self.index_complete();
+            let pages = PIECE_PAGES.min(geometry.segment_pages - at);
+            lanes.read(lane, (page, pages), self.patience, &mut parts.backing);
         }
     }
 
     /// A piece has been read.
-    pub(crate) fn rebuild_piece(&mut self, lane: u8, piece: &Piece) {
-        let Some(opening) = &mut self.opening else { return };
-        let damaged = opening.damaged;
-        let Some(rebuild) = opening.rebuild.as_mut() else { return };
-        let (mut rest, mut page, mut taken) = (piece.bytes.as_ref(), piece.page, 0);
+    pub(crate) fn piece_read(&mut self, lane: u8, lanes: &mut Lanes, parts: &mut Parts) {
+        let Some(piece) = lanes.take(lane) else { return };
+        let (mut rest, mut page, mut taken) = (piece.bytes(), piece.first(), 0);
         while !rest.is_empty() {
-            let pages = match chunk::parse(rest, &self.superblock.key, page) {
+            let pages = match chunk::parse(rest, &parts.superblock.key, page) {
                 Some(chunk) => {
-                    rebuild.take_in(&chunk.header, page, damaged);
+                    self.take_in(&chunk.header, page);
                     chunk.pages
                 }
                 // It may go on behind the piece.
@@ -107,46 +106,51 @@ impl Store {
             page = page.plus(pages);
             taken += pages;
         }
-        if let Some(Some(cursor)) = rebuild.lanes.get_mut(usize::from(lane)) {
+        if let Some(Some(cursor)) = self.cursors.get_mut(usize::from(lane)) {
             cursor.at += taken;
         }
-        self.rebuild_next(lane);
-        self.end_rebuild_if_read();
+        self.read_next(lane, lanes, parts);
     }
 
-    fn rebuild_index(&mut self) {
-        let Some(opening) = &mut self.opening else { return };
-        let damaged = opening.damaged;
-        let found = opening.rebuild.take().map(|rebuild| rebuild.found).unwrap_or_default();
+    /// A chunk lies at `page`. Of two copies, of which compaction has written one, that counts which lies further back.
+    fn take_in(&mut self, header: &Header, page: Page) {
+        if self.damaged.has(header.account.shard()) {
+            let found = self.found.entry((header.account, header.guid)).or_default();
+            let place = found.chunks.entry(header.index).or_insert(page);
+            *place = page.max(*place);
+            found.last = header.last.map(|_| *header).or(found.last);
+        }
+    }
+
+    /// Puts the messages back that were found and that the index lacks.
+    pub(crate) fn bring_back_missing(&mut self, parts: &mut Parts, findings: &mut Findings) {
+        let found = core::mem::take(&mut self.found);
         let mut missing: Vec<_> =
-            found.into_iter().filter(|((account, guid), found)| self.lacks(*account, *guid, found)).collect();
+            found.into_iter().filter(|((account, guid), found)| lacks(parts, *account, *guid, found)).collect();
         missing.sort_unstable_by_key(|((_, guid), _)| core::cmp::Reverse(guid & GUID_NUMBER));
-        let needs = self.segments_needed(damaged, missing.len() as u64);
-        let mut free = self.segments.count(|owner| owner == Owner::Free);
-        let (mut back, mut left_out) = ([0; crate::layout::SHARDS], 0);
+        let needs = self.segments_needed(parts, missing.len() as u64);
+        let mut free = parts.segments.count(|owner| owner == Owner::Free);
+        let (mut back, mut left_out) = (PerShard::new(|_| 0), 0);
         for ((account, guid), found) in missing {
             let segments: BTreeSet<_> =
-                found.chunks.values().filter_map(|page| self.segments.unclaimed(*page)).collect();
+                found.chunks.values().filter_map(|page| parts.segments.unclaimed(*page)).collect();
             let unclaimed = segments.len() as u32;
             if unclaimed > 0 && free < needs + unclaimed {
                 left_out += 1;
-            } else if self.bring_back(account, guid, &found).is_some()
-                && let Some(count) = back.get_mut(account.shard().index())
-            {
+            } else if bring_back(parts, account, guid, &found).is_some() {
                 free -= unclaimed;
-                *count += 1;
+                *back.of_mut(account.shard()) += 1;
             }
         }
         if left_out > 0 {
-            self.note(Page(0).sector(), Damage::LeftOut(left_out));
+            findings.note(Page(0).sector(), Damage::LeftOut(left_out));
         }
-        for (number, back) in ShardId::all().zip(back).filter(|(number, _)| damaged >> number.0 & 1 == 1) {
-            let root = self.superblock.roots.get(number.index()).copied().flatten();
-            let page = root.map_or(Page(0), |root| self.segments.geometry.first_page(root.segment));
-            self.note(page.sector(), Damage::Rebuilt(back));
-            let Some(shard) = self.shards.get_mut(number.index()) else { continue };
-            let mailboxes = shard.index.accounts.values_mut().flat_map(|account| account.mailboxes.values_mut());
-            for mailbox in mailboxes {
+        for shard in self.damaged.iter() {
+            let root = parts.superblock.root(shard);
+            let page = root.map_or(Page(0), |root| parts.segments.geometry().first_page(root.segment));
+            findings.note(page.sector(), Damage::Rebuilt(*back.of(shard)));
+            let accounts = parts.indexes.of_mut(shard).accounts.values_mut();
+            for mailbox in accounts.flat_map(|account| account.mailboxes.values_mut()) {
                 mailbox.saw(mailbox.uid_next.saturating_add(UIDS_SKIPPED), mailbox.highest_modseq);
             }
         }
@@ -154,50 +158,48 @@ impl Store {
 
     /// Free segments that are needed with `restored` more messages in the index: for the links and the
     /// checkpoints of damaged shards, and for compaction.
-    fn segments_needed(&self, damaged: u64, restored: u64) -> u32 {
-        let places = self.segments.geometry.places();
-        let shards = self.shards.iter().zip(0..64).filter(|(_, number)| damaged >> number & 1 == 1);
-        let known: u32 = shards.map(|(shard, _)| shard.index.checkpoint_blocks().div_ceil(places) + 1).sum();
+    fn segments_needed(&self, parts: &Parts, restored: u64) -> u32 {
+        let places = parts.segments.geometry().places();
+        let blocks = |shard| parts.indexes.of(shard).checkpoint_blocks();
+        let known: u32 = self.damaged.iter().map(|shard| blocks(shard).div_ceil(places) + 1).sum();
         let more = (restored * ENTRY_BYTES as u64).div_ceil(RECORDS_MAX as u64) as u32;
         known + more.div_ceil(places) + COMPACTION_RESERVE
     }
+}
 
-    /// Whether all of a message was found, and the index does not have it.
-    fn lacks(&self, account: AccountId, guid: u64, found: &Found) -> bool {
-        let Some((header, last)) = found.last.and_then(|header| Some((header, header.last?))) else { return false };
-        let Some(shard) = self.shard(account.shard()) else { return false };
-        let known = shard.index.mailbox(account, header.mailbox);
-        let taken = known.and_then(|mailbox: &Mailbox| mailbox.messages.find(last.uid));
-        found.pages().is_some()
-            && taken.is_none_or(|entry| entry.guid() != guid)
-            && !shard.index.placed.contains_key(&guid)
-    }
+/// Whether all of a message was found, and the index does not have it.
+fn lacks(parts: &Parts, account: AccountId, guid: u64, found: &Found) -> bool {
+    let Some((header, last)) = found.last.and_then(|header| Some((header, header.last?))) else { return false };
+    let index = parts.indexes.of(account.shard());
+    let known = index.mailbox(account, header.mailbox);
+    let taken = known.and_then(|mailbox: &Mailbox| mailbox.messages.find(last.uid));
+    found.pages().is_some() && taken.is_none_or(|entry| entry.guid() != guid) && !index.placed.contains_key(&guid)
+}
 
-    /// Puts a message back that the index lacks.
-    fn bring_back(&mut self, account: AccountId, guid: u64, found: &Found) -> Option<()> {
-        let (header, pages) = (found.last?, found.pages()?);
-        let last = header.last?;
-        let number = account.shard();
-        let shard = self.shards.get_mut(number.index())?;
-        let known = shard.index.mailbox(account, header.mailbox);
-        let taken = known.and_then(|mailbox: &Mailbox| mailbox.messages.find(last.uid));
-        let uid = match (taken, known) {
-            (Some(_), Some(mailbox)) => mailbox.uid_next,
-            _ => last.uid,
-        };
-        let entry = Entry::new(uid, last.octets, *pages.first()?, last.date, last.modseq, guid);
-        let entry = entry.in_conversation(header.conversation).with_head(last.head);
-        if pages.len() > 1 {
-            shard.index.announce(guid, 0, pages.iter().copied());
-        }
-        if !shard.index.insert(account, header.mailbox, header.uid_validity, entry) {
-            return None;
-        }
-        for (page, pages) in shard.index.chunks(&entry) {
-            self.segments.claim_body(page, pages, number);
-        }
-        Some(())
+/// Puts a message back that the index lacks.
+fn bring_back(parts: &mut Parts, account: AccountId, guid: u64, found: &Found) -> Option<()> {
+    let (header, pages) = (found.last?, found.pages()?);
+    let last = header.last?;
+    let shard = account.shard();
+    let index = parts.indexes.of_mut(shard);
+    let known = index.mailbox(account, header.mailbox);
+    let taken = known.and_then(|mailbox: &Mailbox| mailbox.messages.find(last.uid));
+    let uid = match (taken, known) {
+        (Some(_), Some(mailbox)) => mailbox.uid_next,
+        _ => last.uid,
+    };
+    let entry = Entry::new(uid, last.octets, *pages.first()?, last.date, last.modseq, guid);
+    let entry = entry.in_conversation(header.conversation).with_head(last.head);
+    if pages.len() > 1 {
+        index.announce(guid, 0, pages.iter().copied());
     }
+    if !index.insert(account, header.mailbox, header.uid_validity, entry) {
+        return None;
+    }
+    for (page, pages) in index.chunks(&entry) {
+        parts.segments.claim_body(page, pages, shard);
+    }
+    Some(())
 }
 
 impl Found {
@@ -207,17 +209,5 @@ impl Found {
         let chunks = chunks_of(header.last?.octets);
         let pages: Vec<u32> = (0..chunks).map_while(|index| self.chunks.get(&index)).map(|page| page.0).collect();
         (pages.len() == chunks as usize && header.index + 1 == chunks).then_some(pages)
-    }
-}
-
-impl Rebuild {
-    /// A chunk lies at `page`. Of two copies, of which compaction has written one, that counts which lies further back.
-    fn take_in(&mut self, header: &Header, page: Page, damaged: u64) {
-        if damaged >> header.account.shard().0 & 1 == 1 {
-            let found = self.found.entry((header.account, header.guid)).or_default();
-            let place = found.chunks.entry(header.index).or_insert(page);
-            *place = page.max(*place);
-            found.last = header.last.map(|_| *header).or(found.last);
-        }
     }
 }

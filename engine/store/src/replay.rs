@@ -9,21 +9,19 @@
 
 use crate::block::{self, Block, GROUP_BLOCKS_MAX, Header};
 use crate::chunk;
+use crate::finding::{Damage, Finding};
 use crate::hash::Key;
 use crate::index::{Index, Space};
+use crate::journal::Journal;
+use crate::lanes::Piece;
 use crate::layout::{Geometry, PIECE_PAGES, Page, SegmentIndex, ShardId};
-use crate::opening::{Damage, Finding, Piece};
 use crate::record::{self, Record};
-use crate::store::Journal;
 use crate::superblock::Root;
 use crate::types::{AccountId, Uid};
+
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use sometimes::sometimes;
-
-/// Added to the sequence of a damaged journal: more blocks than any journal has. So each later opening
-/// sees a gap until a checkpoint is durable, even if the disk can read the lost blocks again.
-const SEQUENCES_SKIPPED: u64 = 1 << 24;
 
 /// A piece to be read.
 type Wanted = (Page, u32);
@@ -78,14 +76,27 @@ struct Rival {
     partial: Option<Partial>,
 }
 
-pub(crate) struct Replay {
+/// What a shard's journal says.
+pub(crate) struct Replayed {
     pub(crate) shard: ShardId,
     pub(crate) index: Index,
     pub(crate) journal: Journal,
+    /// It holds a damaged copy, or is damaged: a checkpoint is to leave it behind.
     pub(crate) heal: bool,
+    /// Blocks of it are lost.
     pub(crate) damaged: bool,
     pub(crate) findings: Vec<Finding>,
     pub(crate) dropped: Vec<Dropped>,
+}
+
+pub(crate) struct Replay {
+    shard: ShardId,
+    index: Index,
+    journal: Journal,
+    heal: bool,
+    damaged: bool,
+    findings: Vec<Finding>,
+    dropped: Vec<Dropped>,
     /// So many findings are of before the last group, and so many of before its end.
     settled: [usize; 2],
     /// The unreadable place where the next block, or the link to it, may stand.
@@ -143,6 +154,12 @@ impl Replay {
         }
     }
 
+    /// What came of it.
+    pub(crate) fn into_replayed(self) -> Replayed {
+        let Replay { shard, index, journal, heal, damaged, findings, dropped, .. } = self;
+        Replayed { shard, index, journal, heal: heal || damaged, damaged, findings, dropped }
+    }
+
     /// Goes on with `piece`, the one that was last asked for. Returns the next one to read, `None` at the end.
     pub(crate) fn step(&mut self, piece: Option<&Piece>, key: &Key, geometry: Geometry) -> Option<Wanted> {
         loop {
@@ -164,11 +181,11 @@ impl Replay {
     }
 
     fn follow(&mut self, piece: Option<&Piece>, key: &Key, geometry: Geometry) -> Result<(), Wanted> {
-        if self.journal.place == geometry.link_place() {
+        if self.journal.place() == geometry.link_place() {
             self.mode = Mode::Link;
             return Ok(());
         }
-        let (segment, place) = (self.segment(), self.journal.place);
+        let (segment, place) = (self.journal.segment(), self.journal.place());
         let look = self.look(piece, key, geometry, segment, place)?;
         let next = look.find(|block| match block {
             Block::Records { header, hash, records } if self.continues(&header) => Some((header, hash, records)),
@@ -190,7 +207,7 @@ impl Replay {
             Some(partial) => header.group_first == partial.first && header.group_blocks == partial.blocks,
             None => header.group_first == header.sequence && (1..=GROUP_BLOCKS_MAX).contains(&header.group_blocks),
         };
-        group_fits && header.sequence == self.journal.sequence && header.previous == self.journal.previous
+        group_fits && self.journal.continues_with(header)
     }
 
     /// Goes on behind a block, and remembers where it would be behind its rival. Of a fence and
@@ -230,10 +247,7 @@ impl Replay {
         });
         partial.records.extend_from_slice(records);
         let complete = header.sequence + 1 - partial.first == u64::from(partial.blocks);
-        self.journal.place += 1;
-        self.journal.sequence += 1;
-        self.journal.previous = hash;
-        self.journal.blocks += 1;
+        self.journal.block_follows(hash);
         if complete && let Some(partial) = self.partial.take() {
             self.apply(&partial.records);
             self.settled = [self.settled[1], self.findings.len()];
@@ -253,9 +267,9 @@ impl Replay {
 
     /// Looks for the link that leads on, at the end of the segment.
     fn link(&mut self, piece: Option<&Piece>, key: &Key, geometry: Geometry) -> Result<(), Wanted> {
-        let segment = self.segment();
+        let segment = self.journal.segment();
         let look = self.look(piece, key, geometry, segment, geometry.link_place())?;
-        let sequence = self.journal.sequence;
+        let sequence = self.journal.sequence();
         let leads_on = |wanted: &dyn Fn(&Header) -> bool| {
             look.find(|block| match block {
                 Block::Link { header, hash, next } if next.0 < geometry.segments() && wanted(&header) => {
@@ -263,14 +277,12 @@ impl Replay {
                 }
                 _ => None,
             })
-            .filter(|fit| !self.journal.chain.contains(&fit.block.0))
+            .filter(|fit| !self.journal.chain().contains(&fit.block.0))
         };
-        let fits = leads_on(&|header| header.sequence == sequence && header.previous == self.journal.previous);
+        let fits = leads_on(&|header| self.journal.continues_with(header));
         if let Some(Fit { block: (next, hash), lame, .. }) = fits {
             (self.rival, self.unreadable) = (None, None);
-            self.journal.chain.push(next);
-            self.journal.previous = hash;
-            self.journal.place = 0;
+            self.journal.link_follows(next, hash);
             self.mode = Mode::Following;
             self.note_lame(lame, geometry.place_page(segment, geometry.link_place()));
             return Ok(());
@@ -286,7 +298,7 @@ impl Replay {
         if look.unreadable {
             self.unreadable.get_or_insert(geometry.place_page(segment, geometry.link_place()));
         }
-        let place = self.journal.place + 1;
+        let place = self.journal.place() + 1;
         self.mode = Mode::Ahead { place, left: GROUP_BLOCKS_MAX + 1, next, jumped: false };
         Ok(())
     }
@@ -302,12 +314,12 @@ impl Replay {
         if left == 0 || place >= geometry.link_place() {
             self.mode = match next {
                 Some(next) => {
-                    self.journal.chain.push(next);
+                    self.journal.looks_into(next);
                     Mode::Ahead { place: 0, left: GROUP_BLOCKS_MAX + 1, next: None, jumped: true }
                 }
                 None => {
                     if jumped {
-                        self.journal.chain.pop();
+                        self.journal.looks_back();
                     }
                     self.end();
                     Mode::Verifying { number: 0 }
@@ -315,8 +327,8 @@ impl Replay {
             };
             return Ok(());
         }
-        let look = self.look(piece, key, geometry, self.segment(), place)?;
-        let missing = self.journal.sequence;
+        let look = self.look(piece, key, geometry, self.journal.segment(), place)?;
+        let missing = self.journal.sequence();
         let later = look.find(|block| match block {
             Block::Records { header, .. } if header.sequence == header.group_first && header.sequence > missing => {
                 Some(header)
@@ -332,13 +344,11 @@ impl Replay {
 
     /// Goes on behind a block that was durable and is lost.
     fn skip_hole(&mut self, header: &Header, place: u32, geometry: Geometry) {
-        let missing = geometry.place_page(self.segment(), self.journal.place.min(geometry.link_place()));
+        let missing = geometry.place_page(self.journal.segment(), self.journal.place().min(geometry.link_place()));
         self.findings.push(Finding { sector: missing.sector(), damage: Damage::JournalBlock });
         self.damaged = true;
         self.partial = None;
-        self.journal.place = place;
-        self.journal.sequence = header.sequence;
-        self.journal.previous = header.previous;
+        self.journal.goes_on_at(place, header);
         self.unreadable = None;
         self.mode = Mode::Following;
     }
@@ -353,7 +363,7 @@ impl Replay {
                 finding.damage = Damage::LastJournalCopy;
             }
         }
-        let is_start_lost = self.root.started && self.journal.sequence == self.root.sequence;
+        let is_start_lost = self.root.started && self.journal.sequence() == self.root.sequence;
         let lost = match self.unreadable {
             _ if is_start_lost => Some((Page(0), Damage::JournalStart)),
             unreadable => unreadable.map(|page| (page, Damage::JournalBlock)),
@@ -362,11 +372,7 @@ impl Replay {
             self.findings.push(Finding { sector: page.sector(), damage });
             self.damaged = true;
         }
-        if self.damaged {
-            self.journal.sequence += SEQUENCES_SKIPPED;
-        }
-        self.journal.fresh_segment = self.damaged;
-        self.journal.fenced = false;
+        self.journal.has_ended(self.damaged);
     }
 
     /// Reads the last chunk of a message of the last group, and drops the message if it is torn. A
@@ -390,7 +396,7 @@ impl Replay {
             return Err((page, pages));
         };
         let Recent { account, mailbox, uid, .. } = recent;
-        let sound = chunk::parse(&piece.bytes, key, page)
+        let sound = chunk::parse(piece.bytes(), key, page)
             .is_some_and(|chunk| chunk.hash == recent.check && chunk.header.guid == recent.guid);
         if !piece.is_readable() {
             self.findings.push(Finding { sector: page.sector(), damage: Damage::Body(account, Uid(uid)) });
@@ -435,9 +441,5 @@ impl Replay {
             self.heal = true;
             self.findings.push(Finding { sector: page.sector(), damage: Damage::JournalCopy });
         }
-    }
-
-    fn segment(&self) -> SegmentIndex {
-        self.journal.chain.last().copied().unwrap_or(self.root.segment)
     }
 }

@@ -5,8 +5,8 @@
 //!   not open. A free segment may be overwritten at once.
 //! - A page that is pinned is not counted as living, and the other way round.
 
-use crate::layout::{Geometry, Page, SegmentIndex, ShardId};
-use crate::store::Shard;
+use crate::layout::{Geometry, PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex, ShardId};
+use crate::shards::{PerShard, ShardSet};
 use alloc::vec::Vec;
 
 /// To whom a segment belongs.
@@ -21,7 +21,7 @@ pub(crate) enum Owner {
 
 /// What a new segment is wanted for: the rarer the reason, the deeper it may reach into the reserve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reason {
+pub(crate) enum Want {
     Delivery,
     Compaction,
     Journal,
@@ -60,20 +60,60 @@ impl Segment {
 const FREE: Segment =
     Segment { owner: Owner::Free, live: 0, pinned: 0, given: 0, reading: 0, open: false, damaged: false };
 
+/// The disk's space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Space {
+    /// Bytes of the whole store.
+    pub bytes: u64,
+    /// Bytes of segments that nothing lives in.
+    pub free_bytes: u64,
+    /// Bytes of pages that hold bodies of messages.
+    pub body_bytes: u64,
+    /// Bytes of segments that hold journals.
+    pub journal_bytes: u64,
+    /// Free bytes that are kept for deletions, checkpoints and compaction.
+    pub reserve_bytes: u64,
+}
+
+/// How large a body is likely to find space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    pages: u32,
+}
+
+impl Room {
+    /// Not even an empty body finds space.
+    pub const NONE: Room = Room { pages: 0 };
+
+    /// Whether a body of `octets` is likely to find space.
+    pub fn holds(self, octets: u64) -> bool {
+        octets.div_ceil(PAGE_BYTES as u64) + octets / (PAGE_BYTES as u64 * 64) < u64::from(self.pages)
+    }
+}
+
+/// The segment that a shard's bodies go to.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    segment: SegmentIndex,
+    used: u32,
+}
+
 /// All segments of the disk, as far as this store has to do with them.
 #[derive(Debug)]
 pub(crate) struct Segments {
-    pub(crate) geometry: Geometry,
+    geometry: Geometry,
     table: Vec<Segment>,
+    /// Where the bodies of each shard go.
+    heads: PerShard<Option<Head>>,
     free: Vec<SegmentIndex>,
     /// Pages that died, or may have, since [`Segments::emptiest`] last found nothing.
     died_pages: u32,
     /// How many dead pages were the least when it found nothing.
     found_none_of: u32,
     /// Free segments that deliveries may not touch.
-    pub(crate) reserve: u32,
+    reserve: u32,
     /// Free segments that another core would have for this one, as far as it has said.
-    pub(crate) elsewhere: u32,
+    elsewhere: u32,
 }
 
 impl Segments {
@@ -83,11 +123,49 @@ impl Segments {
         Segments {
             geometry,
             table,
+            heads: PerShard::new(|_| None),
             free: Vec::new(),
             died_pages: u32::MAX,
             found_none_of: u32::MAX,
             reserve: 0,
             elsewhere: 0,
+        }
+    }
+
+    pub(crate) fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Free segments that deliveries may not touch.
+    pub(crate) fn reserve(&self) -> u32 {
+        self.reserve
+    }
+
+    pub(crate) fn set_reserve(&mut self, reserve: u32) {
+        self.reserve = reserve;
+    }
+
+    /// Another core would have so many free segments for this one.
+    pub(crate) fn set_elsewhere(&mut self, segments: u32) {
+        self.elsewhere = segments;
+    }
+
+    /// What bodies are likely to find.
+    pub(crate) fn room(&self) -> Room {
+        let segments = (self.free() + self.elsewhere).saturating_sub(self.reserve);
+        Room { pages: segments * (self.geometry.segment_pages - PIECE_PAGES) }
+    }
+
+    /// Counted over all segments.
+    pub(crate) fn space(&self) -> Space {
+        let segment_bytes = u64::from(self.geometry.segment_pages) * PAGE_BYTES as u64;
+        let count = |wanted: fn(Owner) -> bool| u64::from(self.count(wanted));
+        Space {
+            bytes: self.geometry.bytes(),
+            free_bytes: count(|owner| owner == Owner::Free) * segment_bytes,
+            body_bytes: self.live_pages() * PAGE_BYTES as u64,
+            journal_bytes: count(|owner| matches!(owner, Owner::Journal(_))) * segment_bytes,
+            reserve_bytes: u64::from(self.reserve) * segment_bytes,
         }
     }
 
@@ -123,7 +201,7 @@ impl Segments {
         self.table.iter().filter(|segment| wanted(segment.owner)).count() as u32
     }
 
-    pub(crate) fn live_pages(&self) -> u64 {
+    fn live_pages(&self) -> u64 {
         self.table.iter().map(|segment| u64::from(segment.live)).sum()
     }
 
@@ -139,16 +217,16 @@ impl Segments {
     }
 
     /// Whether a segment can be had.
-    pub(crate) fn may_take(&self, reason: Reason) -> bool {
-        match reason {
-            Reason::Delivery => self.free() > self.reserve,
-            Reason::Compaction => self.free() > self.reserve.saturating_sub(COMPACTION_RESERVE),
-            Reason::Journal => self.free() > 0,
+    pub(crate) fn may_take(&self, want: Want) -> bool {
+        match want {
+            Want::Delivery => self.free() > self.reserve,
+            Want::Compaction => self.free() > self.reserve.saturating_sub(COMPACTION_RESERVE),
+            Want::Journal => self.free() > 0,
         }
     }
 
-    pub(crate) fn take(&mut self, owner: Owner, reason: Reason) -> Option<SegmentIndex> {
-        if !self.may_take(reason) {
+    pub(crate) fn take(&mut self, owner: Owner, want: Want) -> Option<SegmentIndex> {
+        if !self.may_take(want) {
             return None;
         }
         let index = self.free.pop()?;
@@ -157,6 +235,26 @@ impl Segments {
             *segment = Segment { owner, open: matches!(owner, Owner::Body(_)), ..FREE };
         }
         Some(index)
+    }
+
+    /// Pages for a chunk at the shard's head, pinned until [`Segments::unpin`].
+    pub(crate) fn allocate(&mut self, shard: ShardId, pages: u32, want: Want) -> Option<Page> {
+        let segment_pages = self.geometry.segment_pages;
+        let mut head = match *self.heads.of(shard) {
+            Some(head) if head.used + pages <= segment_pages => head,
+            full => {
+                let segment = self.take(Owner::Body(shard), want)?;
+                if let Some(full) = full {
+                    self.close(full.segment);
+                }
+                Head { segment, used: 0 }
+            }
+        };
+        let page = self.geometry.first_page(head.segment).plus(head.used);
+        head.used += pages;
+        *self.heads.of_mut(shard) = Some(head);
+        self.pin(page, pages);
+        Some(page)
     }
 
     /// Gives a free segment to another core.
@@ -177,12 +275,19 @@ impl Segments {
         }
     }
 
-    /// Gives another core the segments of those who are `theirs`, and `free` free ones.
-    pub(crate) fn split_off(&mut self, free: u32, theirs: impl Fn(Owner) -> bool) -> Segments {
+    /// Gives another core the segments of those shards, and `free` free ones.
+    pub(crate) fn split_off(&mut self, free: u32, theirs: ShardSet) -> Segments {
         let mut others = Segments::new(self.geometry);
         for (other, own) in others.table.iter_mut().zip(&mut self.table) {
             let nobody = Segment { owner: Owner::Elsewhere, ..FREE };
-            *other = if theirs(own.owner) { core::mem::replace(own, nobody) } else { nobody };
+            let is_theirs = match own.owner {
+                Owner::Journal(shard) | Owner::Body(shard) => theirs.has(shard),
+                Owner::Free | Owner::Elsewhere => false,
+            };
+            *other = if is_theirs { core::mem::replace(own, nobody) } else { nobody };
+        }
+        for shard in theirs.iter() {
+            core::mem::swap(self.heads.of_mut(shard), others.heads.of_mut(shard));
         }
         for _ in 0..free {
             self.give_away().into_iter().for_each(|index| others.take_back(index));
@@ -212,7 +317,7 @@ impl Segments {
     }
 
     /// Bodies go elsewhere from now on.
-    pub(crate) fn close(&mut self, index: SegmentIndex) {
+    fn close(&mut self, index: SegmentIndex) {
         // What died in it before was not looked at.
         let died = self.table.get(index.0 as usize).map_or(0, Segment::dead);
         self.died_pages = self.died_pages.saturating_add(died);
@@ -255,7 +360,7 @@ impl Segments {
         self.at(page, |segment| segment.live = segment.live.saturating_sub(pages));
     }
 
-    pub(crate) fn pin(&mut self, page: Page, pages: u32) {
+    fn pin(&mut self, page: Page, pages: u32) {
         self.at(page, |segment| {
             segment.pinned += pages;
             segment.given += pages;
@@ -335,14 +440,4 @@ impl Segments {
             self.free.push(index);
         }
     }
-}
-
-/// How many free segments deliveries to these shards must leave alone: section 8 of `docs/format.md`.
-pub(crate) fn reserve_of<'a>(shards: impl Iterator<Item = &'a Shard>, geometry: Geometry) -> u32 {
-    let (mut journals, mut largest) = (0, 0);
-    for shard in shards {
-        journals += u32::from(shard.journal.is_some());
-        largest = largest.max(shard.index.checkpoint_blocks());
-    }
-    journals + largest.div_ceil(geometry.places()) + COMPACTION_RESERVE
 }

@@ -1,159 +1,56 @@
-//! The store: its parts, and what passes between it and the disk.
+//! The store: its parts, what is under way over them, and what passes between it and the disk.
 //!
 //! Invariants:
-//! - A change is gathered only while the state is [`State::Serving`].
-//! - Every buffer that comes back goes to the pool it came from, and who waits for one is told.
+//! - Something is begun only while the state is [`State::Serving`]; reads also while it is read-only.
+//! - At the end of every call those are served who wait for buffers that have come back.
+
+mod asking;
+mod changes;
+mod sharing;
+
+pub use sharing::{Owners, Share};
 
 use crate::backing::{DiskQueue, Parity, Purpose};
-use crate::checkpoint::Checkpoint;
+use crate::block::GROUP_BLOCKS_MAX;
+use crate::checkpoint::Checkpointer;
 use crate::chunk::Summarize;
 use crate::cleaning::Cleaner;
-use crate::delivery::{Delivery, WantsRoom};
-use crate::group::{Awaiting, Group, Pending};
+use crate::condition::Condition;
+use crate::delivery::Deliveries;
+use crate::finding::{Finding, Findings};
+use crate::group::Commit;
 use crate::hash::{Key, Random};
-use crate::index::Index;
-use crate::keeper::{Keeper, Role};
-use crate::layout::{Geometry, PAGE_BYTES, PAGES_MIN, PIECE_PAGES, Page, SHARDS, SegmentIndex, ShardId};
-use crate::opening::{Finding, Opening};
-use crate::orders::Order;
-use crate::outcome::{Outcome, Reason, Refusal, State, Wake, WhyReadOnly};
+use crate::indexes::Indexes;
+use crate::journals::Journals;
+use crate::keeper::{Flushed, Keeper, Role, Slots};
+use crate::layout::{Geometry, PAGE_BYTES, PAGES_MIN, PIECE_PAGES, SHARDS};
+use crate::opening::Opening;
+use crate::outcome::{Outcome, Reason, Refusal, State, Wake, Wakes, WhyReadOnly};
+use crate::parts::Parts;
+use crate::pending::{Awaiting, Pending};
 use crate::pool::Pool;
-use crate::reading::Read;
-use crate::replay::Dropped;
-use crate::retry::{Mark, Retry};
-use crate::segments::{Owner, Reason as Want, Segments, reserve_of};
+use crate::reading::Reads;
+use crate::segments::{Room, Segments, Space};
 use crate::superblock::Superblock;
-use crate::types::{AccountId, Limits, Uid};
+use crate::types::Limits;
+use crate::{retry, sealing};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
-use alloc::vec::Vec;
-use machine::{Disk, DiskCompletion, DiskRequest};
-use tasks::{Continuation, FrameId, FrameTable};
-
-/// What is remembered of a shard's journal to write on in it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Journal {
-    /// Its segments since the root, oldest first.
-    pub(crate) chain: Vec<SegmentIndex>,
-    /// The place of the next block in the last of them.
-    pub(crate) place: u32,
-    pub(crate) sequence: u64,
-    pub(crate) previous: u64,
-    /// Blocks since the root.
-    pub(crate) blocks: u32,
-    /// The next block goes into a new segment whatever room there is.
-    pub(crate) fresh_segment: bool,
-    /// Nothing that an earlier life left on the disk can continue it.
-    pub(crate) fenced: bool,
-}
-
-/// The segment that a shard's bodies go to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Head {
-    segment: SegmentIndex,
-    used: u32,
-}
-
-#[derive(Default)]
-pub(crate) struct Shard {
-    pub(crate) index: Index,
-    pub(crate) journal: Option<Journal>,
-    pub(crate) head: Option<Head>,
-    /// Records for the next group, and who waits for them.
-    pub(crate) gathered: Vec<u8>,
-    pub(crate) pending: Vec<Pending>,
-    /// Changes that are to become records when the next group is made.
-    pub(crate) orders: VecDeque<Order>,
-    /// Where the journal was durable, while more of it is in flight.
-    pub(crate) mark: Option<Mark>,
-    /// Messages that opening found torn, until it is durable that they are gone.
-    pub(crate) dropped: Vec<Dropped>,
-}
-
-/// The disk's space.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Space {
-    /// Bytes of the whole store.
-    pub bytes: u64,
-    /// Bytes of segments that nothing lives in.
-    pub free_bytes: u64,
-    /// Bytes of pages that hold bodies of messages.
-    pub body_bytes: u64,
-    /// Bytes of segments that hold journals.
-    pub journal_bytes: u64,
-    /// Free bytes that are kept for deletions, checkpoints and compaction.
-    pub reserve_bytes: u64,
-}
-
-/// How large a body is likely to find space.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Room {
-    pages: u32,
-}
-
-impl Room {
-    /// Not even an empty body finds space.
-    pub const NONE: Room = Room { pages: 0 };
-
-    /// Whether a body of `octets` is likely to find space.
-    pub fn holds(self, octets: u64) -> bool {
-        octets.div_ceil(PAGE_BYTES as u64) + octets / (PAGE_BYTES as u64 * 64) < u64::from(self.pages)
-    }
-}
+use machine::{Disk, DiskCompletion, DiskRequest, Sector};
+use sometimes::sometimes;
+use tasks::FrameId;
 
 /// The store. See the crate's documentation.
 pub struct Store {
-    pub(crate) state: State,
-    pub(crate) retry: Retry,
-    pub(crate) limits: Limits,
-    pub(crate) summarize: Summarize,
-    pub(crate) random: Random,
-    pub(crate) role: Role,
-    pub(crate) backing: DiskQueue,
-    pub(crate) pool: Pool,
-    pub(crate) superblock: Superblock,
-    /// The next group's flush is to cover a superblock.
-    pub(crate) superblock_due: bool,
-    pub(crate) segments: Segments,
-    pub(crate) shards: Vec<Shard>,
-    pub(crate) directory: BTreeMap<Box<str>, AccountId>,
-    pub(crate) deliveries: FrameTable<Box<Delivery>>,
-    #[expect(clippy::vec_box, reason = "a delivery is handed on as a pointer, not copied")]
-    pub(crate) idle_deliveries: Vec<Box<Delivery>>,
-    /// Deliveries whose last chunks and records are to be gathered.
-    pub(crate) ready: VecDeque<FrameId>,
-    /// Deliveries that wait for a buffer.
-    pub(crate) wants_room: WantsRoom,
-    pub(crate) reads: FrameTable<Read>,
-    pub(crate) waiting_reads: VecDeque<FrameId>,
-    /// Bodies that were handed out and not given back.
-    pub(crate) bodies_lent: usize,
-    pub(crate) gathering: Parity,
-    /// Writes in flight that the even and the odd group's flush must cover.
-    pub(crate) writes: [u32; 2],
-    pub(crate) group: Group,
-    /// The shards that have something gathered, a bit each.
-    pub(crate) dirty: u64,
-    /// The shards of which something has changed since somebody asked, a bit each.
-    pub(crate) changed: u64,
-    /// What has come into outboxes since somebody asked.
-    pub(crate) posted: Vec<(AccountId, Uid)>,
-    /// The shards whose journal holds a damaged copy or segments that are wanted elsewhere, a bit each: a checkpoint leaves them behind.
-    pub(crate) heal: u64,
-    pub(crate) resident_bytes: u64,
-    /// What the next group's flush is waited for by.
-    pub(crate) awaiting: Vec<Awaiting>,
-    /// Segments to be free once the next superblock is durable.
-    pub(crate) released_by_superblock: Vec<SegmentIndex>,
-    pub(crate) checkpoint: Option<Checkpoint>,
-    pub(crate) cleaner: Cleaner,
-    /// Not before it is known who owns which shard.
-    pub(crate) cleans: bool,
-    pub(crate) wakes: VecDeque<Wake>,
-    pub(crate) opening: Option<Box<Opening>>,
-    pub(crate) findings: Vec<Finding>,
+    condition: Condition,
+    parts: Parts,
+    deliveries: Deliveries,
+    reads: Reads,
+    checkpointer: Checkpointer,
+    cleaner: Cleaner,
+    opening: Option<Box<Opening>>,
+    findings: Findings,
     /// The disk was blank, and was formatted.
-    pub(crate) is_new: bool,
+    is_new: bool,
 }
 
 impl Store {
@@ -166,9 +63,9 @@ impl Store {
     /// The same for one of several `cores`, which is to share out what it opens: see [`Store::share_out`].
     pub fn keeper(limits: Limits, disk: Disk, seed: [u8; 32], cores: u8) -> Store {
         let mut store = Store::unopened(limits, Some(disk), seed, Role::Keeper(Keeper::new(cores)), cores);
-        match (disk.durable, store.segments.geometry.checked()) {
-            (false, _) => store.state = State::Refused(Reason::NotDurable),
-            (_, None) => store.state = State::Refused(Reason::TooSmall),
+        match (disk.durable, store.parts.segments.geometry().checked()) {
+            (false, _) => store.condition.has_opened(State::Refused(Reason::NotDurable)),
+            (_, None) => store.condition.has_opened(State::Refused(Reason::TooSmall)),
             _ => store.begin_opening(disk.sectors, false),
         }
         store
@@ -178,8 +75,8 @@ impl Store {
     pub(crate) fn inspect(limits: Limits, sectors: u64) -> Store {
         let role = Role::Keeper(Keeper::new(1));
         let mut store = Store::unopened(limits, Some(Disk { sectors, durable: true }), [0; 32], role, 1);
-        match store.segments.geometry.checked() {
-            None => store.state = State::Refused(Reason::TooSmall),
+        match store.parts.segments.geometry().checked() {
+            None => store.condition.has_opened(State::Refused(Reason::TooSmall)),
             _ => store.begin_opening(sectors, true),
         }
         store
@@ -191,74 +88,55 @@ impl Store {
         let none = Geometry { pages: PAGES_MIN - 1, segment_pages: 16 };
         let geometry = disk.and_then(|disk| Geometry::for_disk(disk.sectors)).unwrap_or(none);
         let pages = limits.deliveries + limits.reads + 16;
-        let pool = Pool::new(pages, limits.buffer_bytes);
         let runs = limits.buffer_bytes.max(PIECE_PAGES as usize * 8 * PAGE_BYTES) / (2 * PAGE_BYTES);
-        let requests = pages + runs + SHARDS * (crate::block::GROUP_BLOCKS_MAX as usize + 2) + 128;
+        let requests = pages + runs + SHARDS * (GROUP_BLOCKS_MAX as usize + 2) + 128;
+        let (id, key) = (random.bytes(), Key::new(random.bytes()));
         Store {
-            state: State::Opening,
-            retry: Retry::No,
-            limits,
-            summarize: |_, _| (0, 0),
-            superblock: Superblock {
-                sequence: 0,
-                id: random.bytes(),
-                key: Key::new(random.bytes()),
-                geometry,
-                roots: [None; SHARDS],
+            condition: Condition::opening(),
+            parts: Parts {
+                backing: DiskQueue::new(requests * usize::from(cores)),
+                pool: Pool::new(pages, limits.buffer_bytes),
+                role,
+                superblock: Superblock { sequence: 0, id, key, geometry, roots: [None; SHARDS] },
+                segments: Segments::new(geometry),
+                indexes: Indexes::new(limits.resident_bytes),
+                journals: Journals::new(),
+                commit: Commit::new(),
+                wakes: Wakes::default(),
+                random,
             },
-            random,
-            role,
-            backing: DiskQueue::new(requests * usize::from(cores)),
-            pool,
-            superblock_due: false,
-            segments: Segments::new(geometry),
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
-            directory: BTreeMap::new(),
-            deliveries: FrameTable::with_capacity(limits.deliveries),
-            idle_deliveries: Vec::with_capacity(limits.deliveries),
-            ready: VecDeque::with_capacity(limits.deliveries),
-            wants_room: WantsRoom::with_capacity(limits.deliveries),
-            reads: FrameTable::with_capacity(limits.reads),
-            waiting_reads: VecDeque::with_capacity(limits.reads),
-            bodies_lent: 0,
-            gathering: Parity::Even,
-            writes: [0; 2],
-            group: Group::default(),
-            dirty: 0,
-            changed: 0,
-            posted: Vec::new(),
-            heal: 0,
-            resident_bytes: 0,
-            awaiting: Vec::new(),
-            released_by_superblock: Vec::new(),
-            checkpoint: None,
-            cleaner: Cleaner::new(),
-            cleans: cores == 1,
-            wakes: VecDeque::new(),
+            deliveries: Deliveries::new(&limits),
+            reads: Reads::new(limits.reads),
+            checkpointer: Checkpointer::new(),
+            cleaner: Cleaner::new(cores == 1),
             opening: None,
-            findings: Vec::new(),
+            findings: Findings::default(),
             is_new: false,
         }
     }
 
+    fn begin_opening(&mut self, sectors: u64, inspect: bool) {
+        self.opening = Some(Box::new(Opening::begin(sectors, inspect, &mut self.parts)));
+    }
+
     /// Messages that are delivered from now on are summarized like this; before they have empty summaries, and are conversations by themselves.
     pub fn summarize_with(&mut self, summarize: Summarize) {
-        self.summarize = summarize;
+        self.deliveries.summarize_with(summarize);
     }
 
     /// What the store is doing.
     pub fn state(&self) -> State {
-        self.state
+        self.condition.state()
     }
 
     /// A secret that this disk alone knows, for `purpose`; the same each time the disk is opened. Without meaning before it is.
     pub fn secret(&self, purpose: &[u8]) -> [u8; 16] {
-        self.superblock.key.hash_name(purpose).0
+        self.parts.superblock.key.hash_name(purpose).0
     }
 
     /// What opening found damaged.
     pub fn findings(&self) -> &[Finding] {
-        &self.findings
+        self.findings.all()
     }
 
     /// Whether the disk was blank when it was opened, and was formatted.
@@ -266,56 +144,51 @@ impl Store {
         self.is_new
     }
 
+    /// The first sector that opening waits for, because the disk could not read it. Opening goes on
+    /// when the disk can read it, or when [`Store::read_again`] was called often enough.
+    pub fn unreadable(&self) -> Option<Sector> {
+        self.opening.as_ref()?.unreadable()
+    }
+
+    /// Reads the pages that opening waits for again, if the disk can read another page. To be called
+    /// about every second while there is an [`Store::unreadable`] sector.
+    pub fn read_again(&mut self) {
+        if let Some(opening) = &mut self.opening {
+            opening.read_again(&mut self.parts);
+        }
+    }
+
     /// The disk's space, counted over all segments.
     pub fn space(&self) -> Space {
-        let segment_bytes = u64::from(self.segments.geometry.segment_pages) * PAGE_BYTES as u64;
-        let count = |wanted: fn(Owner) -> bool| u64::from(self.segments.count(wanted));
-        Space {
-            bytes: self.disk_bytes(),
-            free_bytes: count(|owner| owner == Owner::Free) * segment_bytes,
-            body_bytes: self.segments.live_pages() * PAGE_BYTES as u64,
-            journal_bytes: count(|owner| matches!(owner, Owner::Journal(_))) * segment_bytes,
-            reserve_bytes: u64::from(self.segments.reserve) * segment_bytes,
-        }
+        self.parts.segments.space()
     }
 
     /// Bytes of the whole store, used or not.
     pub fn disk_bytes(&self) -> u64 {
-        u64::from(self.segments.geometry.pages) * PAGE_BYTES as u64
+        self.parts.segments.geometry().bytes()
     }
 
     /// Whether half of the disk is in use.
     pub fn is_half_full(&self) -> bool {
-        self.segments.is_half_full()
+        self.parts.segments.is_half_full()
     }
 
     /// The room for one more body: for a polite refusal before it is sent.
     pub fn room(&self) -> Room {
-        let segments = (self.segments.free() + self.segments.elsewhere).saturating_sub(self.segments.reserve);
-        let pages = segments * (self.segments.geometry.segment_pages - PIECE_PAGES);
-        if self.index_is_full() { Room::NONE } else { Room { pages } }
-    }
-
-    /// The end of a turn: what was gathered becomes a group, if none is in flight.
-    pub fn turn_ended(&mut self) {
-        self.retry_if_settled();
-        if self.state != State::Serving {
-            return;
-        }
-        self.gather_ready();
-        self.clean();
-        self.seal();
-        self.balance_segments();
+        if self.parts.indexes.are_full() { Room::NONE } else { self.parts.segments.room() }
     }
 
     /// Whether everything asked for has ended, and is on the disk or refused.
     pub fn is_at_rest(&self) -> bool {
-        self.dirty == 0 && self.deliveries.is_empty() && self.reads.is_empty() && self.backing.is_idle()
+        self.parts.journals.dirty().is_empty()
+            && self.deliveries.len() == 0
+            && self.reads.is_idle()
+            && self.parts.backing.is_idle()
     }
 
     /// Whether a delivery or a read waits for a buffer.
     pub fn is_short_of_buffers(&self) -> bool {
-        !self.waiting_reads.is_empty() || !self.wants_room.is_empty()
+        self.reads.wait() || self.deliveries.wait()
     }
 
     /// Messages on their way to the disk, those included that were given up while a part of them is being written.
@@ -325,39 +198,57 @@ impl Store {
 
     /// Reads of bodies that were asked for and have not ended, and bodies that were not given back.
     pub fn reads_under_way(&self) -> usize {
-        self.reads.len() + self.bodies_lent
+        self.reads.len()
     }
 
     /// The next request for the machine's disk.
     pub fn next_request(&mut self) -> Option<DiskRequest> {
-        self.backing.next()
+        self.parts.backing.next()
     }
 
     /// Takes back a request that the machine had no room for; it comes again first.
     pub fn request_refused(&mut self, request: DiskRequest) {
-        self.backing.refused(request);
+        self.parts.backing.refused(request);
     }
 
     /// Whether there is a [`Store::next_wake`].
     pub fn has_wakes(&self) -> bool {
-        !self.wakes.is_empty()
+        !self.parts.wakes.is_empty()
     }
 
     /// The next end of something that was asked for.
     pub fn next_wake(&mut self) -> Option<Wake> {
-        self.wakes.pop_front()
+        self.parts.wakes.next()
+    }
+
+    /// The end of a turn: what was gathered becomes a group, if none is in flight.
+    pub fn turn_ended(&mut self) {
+        self.retry_if_settled();
+        if !self.condition.is_serving() {
+            return;
+        }
+        while self.deliveries.gather_next(self.reads.to_come(), &mut self.parts) {
+            self.serve_waiting();
+        }
+        self.cleaner.clean(&mut self.parts);
+        self.seal();
+        self.parts.role.balance_segments(&mut self.parts.segments);
+        self.serve_waiting();
+    }
+
+    /// Tries the disk again, after it has failed: the state is [`State::Serving`] once it takes
+    /// writes and flushes. To be called on the core that has the disk; the others follow.
+    pub fn retry(&mut self) {
+        self.condition.wants_retry();
+        self.retry_if_settled();
     }
 
     /// A request has completed.
     pub fn disk_completed(&mut self, completion: DiskCompletion) {
-        let Some(purpose) = self.backing.completed(completion.token) else { return };
+        let Some(purpose) = self.parts.backing.completed(completion.token) else { return };
         let (ok, buffer) = (completion.result.is_ok(), completion.buffer);
         match purpose {
-            Purpose::Chunk { delivery, group } => {
-                self.give(buffer);
-                self.chunk_written(delivery, ok);
-                self.written(group);
-            }
+            Purpose::Chunk { delivery, group } => self.chunk_written(delivery, group, ok, buffer),
             Purpose::Block { number } => self.block_written(number, ok, buffer),
             Purpose::Fixed { group } => {
                 if !ok {
@@ -365,83 +256,227 @@ impl Store {
                 }
                 self.written(group);
             }
-            Purpose::Flush if self.opening.is_some() => self.opening_flushed(ok),
-            Purpose::Flush => self.disk_flushed(ok),
-            Purpose::Slot => self.slot_written(ok),
-            Purpose::Body(read) => self.body_read(read, ok, buffer),
-            Purpose::Victim => self.victim_read(ok, buffer),
+            Purpose::Flush if self.opening.is_some() => {
+                self.open(|opening, parts, findings| opening.flushed(ok, parts, findings));
+            }
+            Purpose::Flush => {
+                let ended = self.parts.role.disk_flushed(ok);
+                self.flush_ended(Some(ended));
+            }
+            Purpose::Slot => {
+                let (role, mut slots) = slots(&mut self.parts);
+                let ended = role.slot_written(ok, &mut slots);
+                self.flush_ended(ended);
+            }
+            Purpose::Body(read) => self.reads.body_read(read, ok, buffer, &mut self.parts),
+            Purpose::Victim => {
+                let to_leave = self.deliveries.pages_to_leave(self.reads.to_come());
+                self.cleaner.victim_read(ok, buffer, to_leave, &mut self.parts);
+            }
             Purpose::Moved { number } => {
                 self.give(buffer);
-                self.move_written(number, ok);
+                self.cleaner.move_written(number, ok, &mut self.parts);
             }
-            Purpose::Piece { lane, page } => self.piece_read(lane, page, ok, buffer),
-            Purpose::Proof => self.proof_read(ok),
-            Purpose::Format => self.format_written(ok),
+            Purpose::Piece { lane, page } => {
+                let result = if ok { Ok(buffer) } else { Err(buffer) };
+                self.open(|opening, parts, findings| opening.piece_read((lane, page), result, parts, findings));
+            }
+            Purpose::Proof => self.open(|opening, parts, findings| opening.proof_read(ok, parts, findings)),
+            Purpose::Format => self.open(|opening, parts, _| opening.format_written(ok, parts)),
             Purpose::Errand { core, token } => {
-                self.errand_done(core, DiskCompletion { token, buffer, ..completion });
+                self.parts.role.errand_done(core, DiskCompletion { token, buffer, ..completion });
             }
         }
+        self.serve_waiting();
     }
 
-    pub(crate) fn wake(&mut self, continuation: Continuation, outcome: Outcome) {
-        self.wakes.push_back(Wake { continuation, outcome });
-    }
-
-    /// Gives a buffer back to the pool, and lets go on who waits for one.
+    /// Takes a buffer back, and lets go on who waits for one.
     pub(crate) fn give(&mut self, buffer: Box<[u8]>) {
-        self.pool.give(buffer);
-        while let Some(read) = self.waiting_reads.front().copied() {
-            if !self.start_read(read) {
-                break;
+        self.parts.pool.give(buffer);
+        self.serve_waiting();
+    }
+
+    /// Those who wait for buffers go on with what has come back: reads in their order, then a delivery for each kind of buffer.
+    #[inline]
+    fn serve_waiting(&mut self) {
+        for _ in 0..self.parts.pool.take_returned() {
+            self.reads.start_waiting(&mut self.parts);
+            self.deliveries.offer_room(&self.parts.pool, &mut self.parts.wakes);
+        }
+    }
+
+    /// Goes on with opening, if that is not over.
+    fn open(&mut self, step: impl FnOnce(&mut Opening, &mut Parts, &mut Findings)) {
+        let Some(opening) = &mut self.opening else { return };
+        step(opening, &mut self.parts, &mut self.findings);
+        if let Some(state) = opening.ended() {
+            self.is_new = opening.is_new();
+            self.condition.has_opened(state);
+            self.opening = None;
+        }
+    }
+
+    fn chunk_written(&mut self, delivery: FrameId, group: Parity, ok: bool, buffer: Box<[u8]>) {
+        self.give(buffer);
+        if self.deliveries.chunk_written(delivery, ok, &mut self.parts) {
+            self.fail(WhyReadOnly::WriteFailed);
+        }
+        self.written(group);
+    }
+
+    fn block_written(&mut self, number: u32, ok: bool, pair: Box<[u8]>) {
+        if !ok {
+            self.fail(WhyReadOnly::WriteFailed);
+        }
+        self.parts.commit.block_written(number, pair);
+        self.flush_if_written();
+    }
+
+    /// A write that some group's flush has to cover has completed.
+    fn written(&mut self, group: Parity) {
+        self.parts.commit.written(group);
+        self.flush_if_written();
+    }
+
+    /// Makes a group of all that was gathered, unless one is in flight.
+    fn seal(&mut self) {
+        sealing::seal(&mut self.parts, &mut self.checkpointer, self.condition.is_in_retry());
+        self.flush_if_written();
+    }
+
+    fn flush_if_written(&mut self) {
+        if self.condition.commits() && self.parts.commit.takes_flush() {
+            let (role, mut slots) = slots(&mut self.parts);
+            let ended = role.ask_for_flush(&mut slots);
+            self.flush_ended(ended);
+        }
+    }
+
+    /// A flush has ended: its group is durable, or the disk has failed. Then the next one begins.
+    fn flush_ended(&mut self, mut ended: Option<Flushed>) {
+        while let Some(Flushed { is_for_own, result }) = ended {
+            match result {
+                Ok(()) if is_for_own => self.flushed(),
+                Ok(()) => {}
+                Err(why) => self.fail(why),
             }
-            self.waiting_reads.pop_front();
-        }
-        self.offer_room();
-    }
-
-    pub(crate) fn shard(&self, shard: ShardId) -> Option<&Shard> {
-        self.shards.get(shard.index())
-    }
-
-    pub(crate) fn shard_mut(&mut self, shard: ShardId) -> Option<&mut Shard> {
-        self.shards.get_mut(shard.index())
-    }
-
-    pub(crate) fn check_serving(&self) -> Result<(), Refusal> {
-        match self.state {
-            State::Serving => Ok(()),
-            State::ReadOnly(_) => Err(Refusal::ReadOnly),
-            State::Opening | State::Refused(_) => Err(Refusal::NotServing),
+            let (role, mut slots) = slots(&mut self.parts);
+            ended = role.flush_next(&mut slots);
         }
     }
 
-    pub(crate) fn index_is_full(&self) -> bool {
-        self.resident_bytes >= self.limits.resident_bytes
-    }
-
-    /// Pages for a chunk at the shard's head, pinned until [`Segments::unpin`].
-    pub(crate) fn allocate(&mut self, shard: ShardId, pages: u32, want: Want) -> Option<Page> {
-        let segments = &mut self.segments;
-        let geometry = segments.geometry;
-        let known = self.shards.get_mut(shard.index())?;
-        if known.head.is_none_or(|head| head.used + pages > geometry.segment_pages) {
-            let Some(segment) = segments.take(Owner::Body(shard), want) else {
-                self.shorten_journals();
-                return None;
-            };
-            if let Some(full) = known.head.replace(Head { segment, used: 0 }) {
-                segments.close(full.segment);
+    /// The group in flight is durable: it becomes visible, and those who wait for it are told.
+    fn flushed(&mut self) {
+        if !self.condition.commits() {
+            return;
+        }
+        if self.condition.is_in_retry() {
+            let has_all = self.parts.journals.are_empty();
+            self.condition.ends_retry(has_all);
+            if !has_all {
+                return self.parts.role.tell_of_failure(WhyReadOnly::WriteFailed);
             }
         }
-        let head = known.head.as_mut()?;
-        let page = geometry.first_page(head.segment).plus(head.used);
-        head.used += pages;
-        segments.pin(page, pages);
-        Some(page)
+        sealing::apply(&mut self.parts, &mut self.checkpointer);
+        let mut covered = self.parts.commit.take_covered();
+        for one in covered.drain(..) {
+            match one {
+                Awaiting::Delivery(delivery) => self.deliveries.chunks_flushed(delivery),
+                Awaiting::Move(number) => self.cleaner.move_flushed(number, &mut self.parts),
+            }
+        }
+        let mut pending = self.parts.commit.take_pending();
+        for one in pending.drain(..) {
+            let wakes = &mut self.parts.wakes;
+            match one {
+                Pending::Delivery(delivery) => {
+                    self.deliveries.recipient_flushed(delivery, &mut self.parts);
+                    self.serve_waiting();
+                }
+                Pending::Account(continuation, id) => wakes.wake(continuation, Outcome::AccountCreated(id)),
+                Pending::Change(continuation) => wakes.wake(continuation, Outcome::Changed),
+                Pending::Mailbox(continuation, id) => wakes.wake(continuation, Outcome::MailboxCreated(id)),
+                Pending::Filed(continuation, filed) => wakes.wake(continuation, Outcome::Filed(filed)),
+                Pending::Move(number) => self.cleaner.move_applied(number, &mut self.parts.segments),
+                Pending::Drop(page, pages) => self.parts.segments.unpin(page, pages),
+            }
+        }
+        self.parts.commit.reuse(covered, pending);
     }
 
-    /// Counts anew how many free segments deliveries must leave alone: section 8 of `docs/format.md`.
-    pub(crate) fn refresh_reserve(&mut self) {
-        self.segments.reserve = reserve_of(self.shards.iter(), self.segments.geometry);
+    /// Nothing is acknowledged from now on.
+    pub(crate) fn fail(&mut self, why: WhyReadOnly) {
+        if !self.condition.has_failed(why) {
+            return;
+        }
+        sometimes!(ReadOnly);
+        self.parts.role.tell_of_failure(why);
+        let mut pending = self.parts.commit.take_pending();
+        self.parts.journals.give_up(&mut pending);
+        let Parts { journals, wakes, .. } = &mut self.parts;
+        journals.give_up_orders().for_each(|continuation| wakes.refuse(continuation, Refusal::ReadOnly));
+        for one in pending {
+            if let Pending::Account(_, id) = one {
+                self.parts.indexes.forget_addresses(id);
+            }
+            if let Pending::Account(continuation, _)
+            | Pending::Change(continuation)
+            | Pending::Mailbox(continuation, _)
+            | Pending::Filed(continuation, _) = one
+            {
+                self.parts.wakes.refuse(continuation, Refusal::ReadOnly);
+            }
+        }
+        self.deliveries.refuse_all(&mut self.parts);
     }
+
+    /// Begins the retry that is wanted, as soon as nothing is in flight.
+    #[inline]
+    fn retry_if_settled(&mut self) {
+        if self.condition.is_retry_wanted() && retry::is_settled(&self.parts.backing) {
+            self.begin_retry();
+        }
+    }
+
+    #[cold]
+    fn begin_retry(&mut self) {
+        self.condition.begins_retry();
+        self.checkpointer.give_up(&mut self.parts.journals);
+        self.parts.journals.go_back(&mut self.parts.segments);
+        self.deliveries.none_is_ready();
+        self.cleaner.give_up(&mut self.parts.segments);
+        retry::begin(&mut self.parts);
+        self.seal();
+    }
+
+    /// The parts, to look at.
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    #[cfg(test)]
+    pub(crate) fn parts_mut(&mut self) -> &mut Parts {
+        &mut self.parts
+    }
+
+    #[cfg(test)]
+    pub(crate) fn cleaner_mut(&mut self) -> &mut Cleaner {
+        &mut self.cleaner
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_walking(&self) -> bool {
+        self.checkpointer.is_busy()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_rebuilding(&self) -> bool {
+        self.opening.as_ref().is_some_and(|opening| opening.is_rebuilding())
+    }
+}
+
+/// What this store is to the disk, and what it writes superblocks with.
+fn slots(parts: &mut Parts) -> (&mut Role, Slots<'_>) {
+    let Parts { role, backing, superblock, random, .. } = parts;
+    (role, Slots { backing, superblock, random })
 }

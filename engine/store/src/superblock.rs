@@ -6,7 +6,7 @@
 
 use crate::bytes::{Fields, Reader};
 use crate::hash::{Hash, Key};
-use crate::layout::{Geometry, PAGE_BYTES, Page, SHARDS, SegmentIndex};
+use crate::layout::{Geometry, PAGE_BYTES, Page, SHARDS, SegmentIndex, ShardId};
 use alloc::boxed::Box;
 
 const MAGIC: &[u8; 8] = b"BAREPOST";
@@ -50,6 +50,24 @@ pub(crate) enum Slot {
 }
 
 impl Superblock {
+    /// A shard's journal begins there from the next version on.
+    pub(crate) fn set_root(&mut self, shard: ShardId, root: Root) {
+        if let Some(place) = self.roots.get_mut(shard.index()) {
+            *place = Some(root);
+        }
+    }
+
+    /// Where a shard's journal begins.
+    pub(crate) fn root(&self, shard: ShardId) -> Option<Root> {
+        self.roots.get(shard.index()).copied().flatten()
+    }
+
+    /// What comes before the number in the GUIDs of all messages of the store.
+    pub(crate) fn guid_prefix(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.id;
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+
     /// Which of the four slots this version is written to.
     pub(crate) fn slot_numbers(&self) -> [usize; 2] {
         if self.sequence.is_multiple_of(2) { [0, 2] } else { [1, 3] }

@@ -3,93 +3,99 @@
 //! Invariant: space for all recipients is found before any of them is given the message.
 
 use crate::chunk::{self, pages_for};
-use crate::delivery::{Expect, Progress};
-use crate::group::Pending;
+use crate::delivery::{Deliveries, Expect, Progress};
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
 use crate::messages::Entry;
-use crate::outcome::{Outcome, Refusal, WhyReadOnly};
+use crate::outcome::{Outcome, Refusal};
+use crate::parts::Parts;
+use crate::pending::Pending;
+use crate::pool::Pool;
 use crate::record;
-use crate::segments::Reason as Want;
-use crate::store::Store;
+use crate::segments::Want;
 use crate::types::{MailboxId, Recipient};
+use crate::writing::allocate;
 use alloc::vec::Vec;
 use tasks::FrameId;
 
-impl Store {
-    /// Gathers what is ready, oldest first, as far as it goes.
-    pub(crate) fn gather_ready(&mut self) {
-        while let Some(id) = self.ready.front().copied() {
-            if self.gather_delivery(id) == Progress::Later {
-                return;
-            }
-            self.ready.pop_front();
+impl Deliveries {
+    /// Gathers the oldest that is ready, if that can be done now: whether the next one may have its turn.
+    pub(crate) fn gather_next(&mut self, reads_to_come: usize, parts: &mut Parts) -> bool {
+        let Some(id) = self.ready.front().copied() else { return false };
+        if self.gather_delivery(id, reads_to_come, parts) == Progress::Later {
+            return false;
         }
+        self.ready.pop_front();
+        true
     }
 
     /// Gives each recipient the last chunk and its record.
-    pub(super) fn gather_delivery(&mut self, id: FrameId) -> Progress {
-        let Some(delivery) = self.deliveries.get(id).filter(|delivery| delivery.expect == Expect::Gathered) else {
+    pub(super) fn gather_delivery(&mut self, id: FrameId, reads_to_come: usize, parts: &mut Parts) -> Progress {
+        let Some(delivery) = self.table.get(id).filter(|delivery| delivery.expect == Expect::Gathered) else {
             return Progress::Done;
         };
         if let Some(refusal) = delivery.failed {
-            self.refuse_delivery(id, refusal);
+            self.refuse_delivery(id, refusal, parts);
             return Progress::Done;
         }
-        if self.fit_staging(id) == Progress::Later {
+        if self.fit_staging(id, &mut parts.pool) == Progress::Later {
             return Progress::Later;
         }
-        if let Some(delivery) = self.deliveries.get_mut(id) {
+        if let Some(delivery) = self.table.get_mut(id) {
             delivery.summarize_once(self.summarize);
         }
-        match self.allocate_last(id) {
+        match self.allocate_last(id, parts) {
             Ok(Progress::Done) => {}
             Ok(Progress::Later) => return Progress::Later,
             Err(refusal) => {
-                self.refuse_delivery(id, refusal);
+                self.refuse_delivery(id, refusal, parts);
                 return Progress::Done;
             }
         }
+        let to_leave = self.pages_to_leave(reads_to_come);
         loop {
-            match self.gather_recipient(id) {
+            match self.gather_recipient(id, to_leave, parts) {
                 Some(Progress::Done) => {}
                 Some(Progress::Later) => return Progress::Later,
                 None => break,
             }
         }
-        if let Some(delivery) = self.deliveries.get_mut(id) {
+        if let Some(delivery) = self.table.get_mut(id) {
             delivery.expect = Expect::Flushed;
         }
         Progress::Done
     }
 
     /// Brings the octets into a buffer of exactly the pages they need.
-    fn fit_staging(&mut self, id: FrameId) -> Progress {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return Progress::Done };
+    fn fit_staging(&mut self, id: FrameId, pool: &mut Pool) -> Progress {
+        let Some(delivery) = self.table.get_mut(id) else { return Progress::Done };
         let pages = pages_for(delivery.length);
         if delivery.staging.as_ref().is_some_and(|staging| staging.len() == pages as usize * PAGE_BYTES) {
             return Progress::Done;
         }
-        let Some(fitting) = self.pool.take(pages) else { return Progress::Later };
+        let Some(fitting) = pool.take(pages) else { return Progress::Later };
         if let Some(old) = delivery.restage(fitting) {
-            self.give(old);
+            pool.give(old);
         }
         Progress::Done
     }
 
     /// Finds room with all recipients, and space for the last chunk of each, before any of them gets it.
-    pub(super) fn allocate_last(&mut self, id: FrameId) -> Result<Progress, Refusal> {
-        self.reserve(id)?;
-        let Some(delivery) = self.deliveries.get_mut(id) else { return Err(Refusal::NoSuchDelivery) };
+    pub(super) fn allocate_last(&mut self, id: FrameId, parts: &mut Parts) -> Result<Progress, Refusal> {
+        let Some(delivery) = self.table.get_mut(id) else { return Err(Refusal::NoSuchDelivery) };
+        if !delivery.is_reserved {
+            parts.indexes.reserve(&delivery.recipients, delivery.octets)?;
+            delivery.is_reserved = true;
+        }
         let pages = pages_for(delivery.length);
         delivery.last_pages_each = pages;
         let (from, to) = (delivery.last_pages.len(), delivery.recipients.len());
         for number in from..to {
-            let recipient = self.deliveries.get(id).and_then(|delivery| delivery.recipients.get(number).copied());
+            let recipient = self.table.get(id).and_then(|delivery| delivery.recipients.get(number).copied());
             let Some(recipient) = recipient else { return Err(Refusal::NoSuchDelivery) };
-            let Some(page) = self.allocate(recipient.account.shard(), pages, Want::Delivery) else {
-                return if self.awaits_segments() { Ok(Progress::Later) } else { Err(Refusal::DiskFull) };
+            let Some(page) = allocate(parts, recipient.account.shard(), pages, Want::Delivery) else {
+                return if parts.role.awaits_segments() { Ok(Progress::Later) } else { Err(Refusal::DiskFull) };
             };
-            if let Some(delivery) = self.deliveries.get_mut(id) {
+            if let Some(delivery) = self.table.get_mut(id) {
                 delivery.last_pages.push(page.0);
             }
         }
@@ -97,57 +103,55 @@ impl Store {
     }
 
     /// Gathers for the next recipient; `None` when all have it.
-    fn gather_recipient(&mut self, id: FrameId) -> Option<Progress> {
-        let to_leave = self.pages_to_leave();
-        let delivery = self.deliveries.get_mut(id)?;
+    fn gather_recipient(&mut self, id: FrameId, to_leave: usize, parts: &mut Parts) -> Option<Progress> {
+        let delivery = self.table.get_mut(id)?;
         let number = delivery.cursor;
         let recipient = *delivery.recipients.get(number)?;
         let Recipient { account, mailbox: MailboxId(mailbox), flags, keywords, once } = recipient;
         let page = Page(*delivery.last_pages.get(number)?);
         let guid = *delivery.guids.get(number)?;
         let is_last = number + 1 == delivery.recipients.len();
-        let shard = self.shards.get_mut(account.shard().index())?;
-        if !shard.has_room_for(delivery.chunks as usize * 4 + 192) {
+        let shard = account.shard();
+        if !parts.journals.has_room_for(shard, delivery.chunks as usize * 4 + 192) {
             return Some(Progress::Later);
         }
-        let copy = if is_last { None } else { self.pool.take_for_copy(delivery.last_pages_each, to_leave) };
+        let copy = if is_last { None } else { parts.pool.take_for_copy(delivery.last_pages_each, to_leave) };
         if copy.is_none() && !is_last {
             return Some(Progress::Later);
         }
         let mut buffer = delivery.buffer_for_recipient(copy)?;
-        let known = shard.index.mailbox_mut(account, mailbox)?;
+        let known = parts.indexes.of_mut(shard).mailbox_mut(account, mailbox)?;
         let (uid, modseq) = (known.next_uid(), known.next_modseq());
         let uid_validity = known.uid_validity;
         let (head, date) = (delivery.head, delivery.date);
         let last = chunk::Last { uid, octets: delivery.octets, modseq, date, head };
         let header = chunk::Header { uid_validity, ..delivery.header(recipient, Some(last)) };
-        let check = chunk::emit(&mut buffer, &self.superblock.key, page, &header, &delivery.summary);
+        let check = chunk::emit(&mut buffer, &parts.superblock.key, page, &header, &delivery.summary);
         let mut first_page = page.0;
         if delivery.chunks > 0 {
             let recipients = delivery.recipients.len();
             let all = delivery.pages.iter().skip(number).step_by(recipients).copied().chain([page.0]);
             let pages: Vec<u32> = all.collect();
-            record::put_chunks(&mut shard.gathered, guid, &pages);
+            record::put_chunks(parts.journals.gather(shard), guid, &pages);
             first_page = pages.first().copied().unwrap_or(page.0);
         }
         let entry = Entry::new(uid, delivery.octets, first_page, date, modseq, guid);
         let mut entry = entry.in_conversation(header.conversation).with_head(head);
         entry.set_flags(flags.0, keywords, modseq);
-        record::put_delivered(&mut shard.gathered, account, mailbox, uid_validity, &entry, check);
+        record::put_delivered(parts.journals.gather(shard), account, mailbox, uid_validity, &entry, check);
         if let Some(origin) = once {
-            record::put_note(&mut shard.gathered, account, &origin.key(), &guid.to_le_bytes());
+            record::put_note(parts.journals.gather(shard), account, &origin.key(), &guid.to_le_bytes());
         }
-        shard.pending.push(Pending::Delivery(id));
+        parts.journals.wait(shard, Pending::Delivery(id));
         delivery.cursor += 1;
         delivery.groups += 1;
-        self.dirty |= 1 << account.shard().0;
-        self.write_for(id, page, buffer);
+        self.write_for(id, page, buffer, parts);
         Some(Progress::Done)
     }
 
     /// A flush has covered all chunks but the last.
     pub(crate) fn chunks_flushed(&mut self, id: FrameId) {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return };
+        let Some(delivery) = self.table.get_mut(id) else { return };
         if delivery.expect == Expect::ChunksFlushed {
             delivery.expect = Expect::Gathered;
             self.ready.push_back(id);
@@ -155,82 +159,89 @@ impl Store {
     }
 
     /// A group with one of the recipients' records is durable and applied.
-    pub(crate) fn recipient_flushed(&mut self, id: FrameId) {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return };
+    pub(crate) fn recipient_flushed(&mut self, id: FrameId, parts: &mut Parts) {
+        let Some(delivery) = self.table.get_mut(id) else { return };
         delivery.groups -= 1;
         if delivery.groups == 0 && delivery.expect == Expect::Flushed {
             let continuation = delivery.continuation;
-            self.forget(id);
+            self.forget(id, parts);
             if let Some(continuation) = continuation {
-                self.wake(continuation, Outcome::Delivered);
+                parts.wakes.wake(continuation, Outcome::Delivered);
             }
         }
     }
 
-    /// A chunk was written, or failed to be.
-    pub(crate) fn chunk_written(&mut self, id: FrameId, ok: bool) {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return };
+    /// A chunk was written, or failed to be. Whether a group needs it in vain: the disk has failed.
+    pub(crate) fn chunk_written(&mut self, id: FrameId, ok: bool, parts: &mut Parts) -> bool {
+        let Some(delivery) = self.table.get_mut(id) else { return false };
         delivery.writes -= 1;
         if !ok {
             delivery.failed = Some(Refusal::WriteFailed);
-            if delivery.groups > 0 {
-                self.fail(WhyReadOnly::WriteFailed);
-            }
         }
-        self.forget_if_written(id);
+        let is_fatal = !ok && delivery.groups > 0;
+        self.forget_if_written(id, parts);
+        is_fatal
+    }
+
+    /// Nothing that is ready is gathered: the disk has failed.
+    pub(crate) fn none_is_ready(&mut self) {
+        self.ready.clear();
     }
 
     /// Ends all deliveries: the store is read-only from now on.
-    pub(crate) fn refuse_deliveries(&mut self) {
-        for slot in 0..self.deliveries.capacity() {
-            let Some(id) = self.deliveries.id_at(slot) else { continue };
-            let Some(delivery) = self.deliveries.get_mut(id) else { continue };
+    pub(crate) fn refuse_all(&mut self, parts: &mut Parts) {
+        for slot in 0..self.table.capacity() {
+            let Some(id) = self.table.id_at(slot) else { continue };
+            let Some(delivery) = self.table.get_mut(id) else { continue };
             let continuation = delivery.continuation.take();
-            self.give_up(id);
+            self.give_up(id, parts);
             if let Some(continuation) = continuation {
-                self.wake(continuation, Outcome::Refused(Refusal::ReadOnly));
+                parts.wakes.wake(continuation, Outcome::Refused(Refusal::ReadOnly));
             }
         }
     }
 
-    fn refuse_delivery(&mut self, id: FrameId, refusal: Refusal) {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return };
+    fn refuse_delivery(&mut self, id: FrameId, refusal: Refusal, parts: &mut Parts) {
+        let Some(delivery) = self.table.get_mut(id) else { return };
         let continuation = delivery.continuation.take();
-        self.give_up(id);
+        self.give_up(id, parts);
         if let Some(continuation) = continuation {
-            self.wake(continuation, Outcome::Refused(refusal));
+            parts.wakes.wake(continuation, Outcome::Refused(refusal));
         }
     }
 
     /// Nobody wants the delivery any more: it goes once its writes have ended.
-    pub(super) fn give_up(&mut self, id: FrameId) {
+    pub(super) fn give_up(&mut self, id: FrameId, parts: &mut Parts) {
         self.stop_waiting_for_room(id);
-        if let Some(delivery) = self.deliveries.get_mut(id) {
+        if let Some(delivery) = self.table.get_mut(id) {
             delivery.expect = Expect::Abandoned;
         }
-        self.forget_if_written(id);
+        self.forget_if_written(id, parts);
     }
 
-    fn forget_if_written(&mut self, id: FrameId) {
-        if self.deliveries.get(id).is_some_and(|one| one.expect == Expect::Abandoned && one.writes == 0) {
-            self.forget(id);
+    fn forget_if_written(&mut self, id: FrameId, parts: &mut Parts) {
+        if self.table.get(id).is_some_and(|one| one.expect == Expect::Abandoned && one.writes == 0) {
+            self.forget(id, parts);
         }
     }
 
     /// Takes a delivery out; its pages are no longer pinned.
-    fn forget(&mut self, id: FrameId) {
-        let Some(mut delivery) = self.deliveries.remove(id) else { return };
-        self.release(&delivery);
+    fn forget(&mut self, id: FrameId, parts: &mut Parts) {
+        let Some(mut delivery) = self.table.remove(id) else { return };
+        if delivery.is_reserved {
+            parts.indexes.release(&delivery.recipients, delivery.octets);
+        }
         for page in &delivery.pages {
-            self.segments.unpin(Page(*page), PIECE_PAGES);
+            parts.segments.unpin(Page(*page), PIECE_PAGES);
         }
         for page in &delivery.last_pages {
-            self.segments.unpin(Page(*page), delivery.last_pages_each);
+            parts.segments.unpin(Page(*page), delivery.last_pages_each);
         }
         if let Some(staging) = delivery.staging.take() {
-            self.give(staging);
+            parts.pool.give(staging);
         }
-        self.idle_deliveries.push(delivery);
-        self.offer_room();
+        self.idle.push(delivery);
+        // One delivery less may need a page: copies find more of them.
+        parts.pool.has_room();
     }
 }

@@ -3,10 +3,10 @@
 //! Invariant: who waits for one kind of buffer holds up nobody who waits for another, and a buffer that can be had is
 //! offered to somebody who wants it.
 
-use crate::delivery::Expect;
+use crate::delivery::{Deliveries, Expect};
 use crate::layout::PIECE_PAGES;
-use crate::outcome::Outcome;
-use crate::store::Store;
+use crate::outcome::{Outcome, Wakes};
+use crate::pool::Pool;
 use alloc::collections::VecDeque;
 use tasks::{Continuation, FrameId};
 
@@ -25,7 +25,7 @@ pub(super) enum Wanted {
 
 /// Deliveries that wait for buffers, first come first served.
 #[derive(Debug, Default)]
-pub(crate) struct WantsRoom {
+pub(super) struct WantsRoom {
     page: VecDeque<FrameId>,
     run: VecDeque<FrameId>,
     copy: VecDeque<FrameId>,
@@ -33,12 +33,12 @@ pub(crate) struct WantsRoom {
 }
 
 impl WantsRoom {
-    pub(crate) fn with_capacity(deliveries: usize) -> WantsRoom {
+    pub(super) fn with_capacity(deliveries: usize) -> WantsRoom {
         let queue = || VecDeque::with_capacity(deliveries);
         WantsRoom { page: queue(), run: queue(), copy: queue(), space: queue() }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.page.is_empty() && self.run.is_empty() && self.copy.is_empty()
     }
 
@@ -58,56 +58,60 @@ impl WantsRoom {
     }
 }
 
-impl Store {
+impl Deliveries {
     /// Buffers came back: wakes one delivery for each kind of them that can be had.
-    pub(crate) fn offer_room(&mut self) {
+    pub(crate) fn offer_room(&mut self, pool: &Pool, wakes: &mut Wakes) {
         for wanted in [Wanted::Page, Wanted::Run, Wanted::Copy] {
             let can_be_had = match wanted {
-                Wanted::Page => self.pool.has_sparing(1),
-                Wanted::Run => self.pool.has_sparing(PIECE_PAGES),
+                Wanted::Page => pool.has_sparing(1),
+                Wanted::Run => pool.has_sparing(PIECE_PAGES),
                 Wanted::Copy => true,
                 Wanted::Space => false,
             };
             if can_be_had && let Some(delivery) = self.wants_room.of(wanted).pop_front() {
-                self.wake_for_room(delivery);
+                self.wake_for_room(delivery, wakes);
             }
         }
     }
 
     /// Another core has said whether it has segments for us: whoever waited for that tries again.
-    pub(crate) fn offer_space(&mut self) {
+    pub(crate) fn offer_space(&mut self, wakes: &mut Wakes) {
         while let Some(delivery) = self.wants_room.space.pop_front() {
-            self.wake_for_room(delivery);
+            self.wake_for_room(delivery, wakes);
         }
     }
 
     /// Wakes a delivery that waited for a buffer.
-    fn wake_for_room(&mut self, id: FrameId) {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return };
+    fn wake_for_room(&mut self, id: FrameId, wakes: &mut Wakes) {
+        let Some(delivery) = self.table.get_mut(id) else { return };
         if core::mem::take(&mut delivery.wants_room)
             && delivery.expect == Expect::Octets
             && let Some(continuation) = delivery.continuation.take()
         {
-            self.wake(continuation, Outcome::Room);
+            wakes.wake(continuation, Outcome::Room);
         }
     }
 
     /// A delivery that is given up, or has found what it waited for, waits for nothing: it must not be woken in place of another.
     pub(super) fn stop_waiting_for_room(&mut self, id: FrameId) {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return };
+        let Some(delivery) = self.table.get_mut(id) else { return };
         if core::mem::take(&mut delivery.wants_room) {
             self.wants_room.forget(id);
         }
     }
 
     /// Single pages that copies must leave: one for each delivery and each read that may still begin.
-    pub(crate) fn pages_to_leave(&self) -> usize {
-        self.limits.deliveries.saturating_sub(self.deliveries.len())
-            + self.limits.reads.saturating_sub(self.reads_under_way())
+    pub(crate) fn pages_to_leave(&self, reads_to_come: usize) -> usize {
+        self.table.capacity() - self.table.len() + reads_to_come
+    }
+
+    /// Whether a delivery waits for a buffer.
+    pub(crate) fn wait(&self) -> bool {
+        !self.wants_room.is_empty()
     }
 
     pub(super) fn wait_for_room(&mut self, id: FrameId, wanted: Wanted, continuation: Continuation) {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return };
+        let Some(delivery) = self.table.get_mut(id) else { return };
         delivery.continuation = Some(continuation);
         if !core::mem::replace(&mut delivery.wants_room, true) {
             self.wants_room.of(wanted).push_back(id);

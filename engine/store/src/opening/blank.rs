@@ -11,65 +11,45 @@
 //! - At most 8192 pages are looked at for each doubling of a segment's size, and one for each 8 MiB
 //!   beyond.
 
+use crate::backing::DiskQueue;
 use crate::block;
 use crate::chunk;
+use crate::lanes::{LANES, Lanes, Patience};
 use crate::layout::{Page, SegmentStarts};
-use crate::opening::{LANES, Phase};
 use crate::outcome::Reason;
-use crate::store::Store;
 
 /// The look at a disk that may be blank.
 pub(super) struct Look {
     starts: SegmentStarts,
     used: Option<Reason>,
+    patience: Patience,
+    /// Lanes that look at a page.
+    left: usize,
 }
 
-impl Store {
-    /// Reads the first pages of segments, one in each lane.
-    pub(super) fn look_for_use(&mut self) {
-        let Some(opening) = &mut self.opening else { return };
-        opening.phase = Phase::LookingForUse;
-        opening.left = LANES as u32;
-        opening.look = Some(Look { starts: SegmentStarts::of_disk(opening.disk_pages), used: None });
-        for lane in 0..LANES as u8 {
-            self.look_at_next(lane);
-        }
+impl Look {
+    pub(super) fn at(disk_pages: u32, patience: Patience) -> Look {
+        Look { starts: SegmentStarts::of_disk(disk_pages), used: None, patience, left: LANES }
     }
 
     /// A lane has read its page.
-    pub(super) fn looked(&mut self, lane: u8) {
-        let Some(opening) = &mut self.opening else { return };
-        let piece = opening.lanes.get_mut(usize::from(lane)).and_then(|lane| lane.piece.take());
-        if let (Some(look), Some(piece)) = (&mut opening.look, piece) {
-            look.used = look.used.or(piece.page(piece.page).and_then(|bytes| use_of(bytes, piece.page)));
+    pub(super) fn arrived(&mut self, lane: u8, lanes: &mut Lanes) {
+        if let Some(piece) = lanes.take(lane) {
+            self.used = self.used.or(piece.page(piece.first()).and_then(|bytes| use_of(bytes, piece.first())));
         }
-        self.look_at_next(lane);
     }
 
-    /// Goes on with a lane; the last one to find nothing more to look at ends the look.
-    fn look_at_next(&mut self, lane: u8) {
-        let Some(opening) = &mut self.opening else { return };
-        let Some(look) = &mut opening.look else { return };
-        if look.used.is_none()
-            && let Some(page) = look.starts.next()
+    /// A lane looks at the next page. Where the last lane finds nothing more to look at: whether
+    /// the disk is blank, or why it is not.
+    pub(super) fn next(&mut self, lane: u8, lanes: &mut Lanes, backing: &mut DiskQueue) -> Option<Result<(), Reason>> {
+        if self.used.is_none()
+            && let Some(page) = self.starts.next()
         {
-            return self.read_piece(lane, page, 1);
+            lanes.read(lane, (page, 1), self.patience, backing);
+            return None;
         }
-        opening.left -= 1;
-        if opening.left > 0 {
-            return;
-        }
-        match look.used {
-            Some(reason) => self.refuse(reason),
-            None => self.blank(),
-        }
-    }
-
-    fn blank(&mut self) {
-        if self.opening.as_ref().is_some_and(|opening| opening.inspect) {
-            return self.refuse(Reason::Blank);
-        }
-        self.format_first();
+        self.left -= 1;
+        (self.left == 0).then(|| self.used.map_or(Ok(()), Err))
     }
 }
 

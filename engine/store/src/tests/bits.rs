@@ -109,7 +109,7 @@ fn filled() -> Filled {
 /// A store that serves, and whose messages stay where they are.
 fn unmoved(disk: &TestDisk) -> Rig {
     let mut rig = Rig::opening(disk.clone());
-    rig.store.cleans = false;
+    rig.store.cleaner_mut().turn_off();
     rig.disk.looked_at.clear();
     rig.settle();
     rig

@@ -46,7 +46,7 @@ fn last_pages(disk: &TestDisk) -> core::ops::Range<u64> {
 #[test]
 fn a_used_disk_without_superblocks_is_refused() {
     let mut disk = used();
-    for page in Rig::on(disk.clone()).store.segments.geometry.slots() {
+    for page in Rig::on(disk.clone()).store.parts().segments.geometry().slots() {
         erase(&mut disk, u64::from(page.0)..u64::from(page.0) + 1);
     }
     assert_eq!(refused(&disk), Reason::SuperblocksLost);
@@ -59,7 +59,7 @@ fn a_used_disk_without_superblocks_is_refused() {
 #[test]
 fn one_segment_that_was_used_is_found_wherever_it_is() {
     let disk = used();
-    let geometry = Rig::on(disk.clone()).store.segments.geometry;
+    let geometry = Rig::on(disk.clone()).store.parts().segments.geometry();
     let pages: BTreeSet<u64> = disk.used_sectors().iter().map(|sector| sector / PAGE_SECTORS).collect();
     let mut found = 0;
     for segment in 0..geometry.segments() {

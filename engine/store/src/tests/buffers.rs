@@ -43,7 +43,7 @@ fn who_waits_for_a_buffer_behind_others_who_have_left_gets_it() {
 fn who_has_found_a_buffer_without_being_woken_is_not_woken_in_place_of_another() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada");
-    let mut buffers: Vec<_> = core::iter::from_fn(|| rig.store.pool.take_sparing(PIECE_PAGES)).collect();
+    let mut buffers: Vec<_> = core::iter::from_fn(|| rig.store.parts_mut().pool.take_sparing(PIECE_PAGES)).collect();
     let (early, _) = begun(&mut rig, ada);
     let (late, woken_late) = begun(&mut rig, ada);
     assert!(woken_late.is_some());
@@ -74,7 +74,7 @@ fn deliveries_given_up_while_they_wait_are_not_remembered() {
         let (delivery, number) = begun(&mut rig, ada);
         assert!(number.is_some());
         rig.store.abort(delivery);
-        assert!(rig.store.wants_room.is_empty());
+        assert!(!rig.store.is_short_of_buffers());
     }
 }
 

@@ -180,9 +180,9 @@ fn a_checkpoint_cut_anywhere_loses_nothing() {
     rig.remove(ada, &evens).unwrap();
     rig.deliver(&[ada], &body(31, 70_000)).unwrap();
     let expected = rig.list(ada);
-    let root = rig.store.superblock.roots[ada.shard().index()].unwrap();
+    let root = rig.store.parts().superblock.roots[ada.shard().index()].unwrap();
     let mut moved = false;
-    rig.store.heal |= 1 << ada.shard().0;
+    rig.store.parts_mut().journals.needs_mending(ada.shard());
     rig.store.turn_ended();
     rig.exchange();
     while !rig.disk.is_idle() {
@@ -196,7 +196,7 @@ fn a_checkpoint_cut_anywhere_loses_nothing() {
                 for message in &expected {
                     assert!(after.read(ada, message).is_ok());
                 }
-                moved |= after.store.superblock.roots[ada.shard().index()].unwrap().sequence != root.sequence;
+                moved |= after.store.parts().superblock.roots[ada.shard().index()].unwrap().sequence != root.sequence;
             }
         }
         rig.turn(1);
@@ -277,8 +277,8 @@ fn a_lost_write_never_brings_back_what_an_earlier_life_began_in_its_place() {
         let (rig, ada) = with_long_account();
         // Of a group only the fence arrives. The next life begins a group in the same place, and that is whole.
         let rig = set_passwords(rig, ada, &["one"], 2, Cut::Only(&[(0, 0..16)]));
-        let journal = rig.store.shard(ada.shard()).unwrap().journal.clone().unwrap();
-        let page = rig.store.segments.geometry.place_page(*journal.chain.last().unwrap(), journal.place).plus(copy);
+        let journal = rig.store.parts().journals.of(ada.shard()).unwrap().clone();
+        let page = rig.store.parts().segments.geometry().place_page(journal.segment(), journal.place()).plus(copy);
         let before = rig.disk.clone();
         let mut rig = set_passwords(rig, ada, &["two"], 2, Cut::Prefix(usize::MAX));
         // The device has lost one copy of its fence.
@@ -304,7 +304,7 @@ fn a_block_out_of_reach_is_never_reached_by_a_later_link() {
     let mut rig = rig.cut(Cut::Prefix(usize::MAX));
     let seen = rig.list(ada);
     let fill_segment = |rig: &mut Rig| {
-        rig.store.shards[ada.shard().index()].journal.as_mut().unwrap().fresh_segment = true;
+        rig.store.parts_mut().journals.of_mut(ada.shard()).unwrap().wants_fresh_segment();
     };
     // A removal goes to a new segment, but the link to it is lost.
     fill_segment(&mut rig);
@@ -325,9 +325,9 @@ fn a_sector_of_a_later_write_never_completes_a_torn_superblock() {
     let (rig, ada) = with_account();
     let mut rig = rig.cut(Cut::Prefix(usize::MAX));
     let number = ada.shard().index();
-    let root = rig.store.superblock.roots[number].unwrap();
+    let root = rig.store.parts().superblock.roots[number].unwrap();
     // The superblock moves the root, but lacks a sector, and the root is not in it.
-    let mut version = rig.store.superblock.clone();
+    let mut version = rig.store.parts().superblock.clone();
     version.sequence += 1;
     version.roots[number].as_mut().unwrap().sequence += 1;
     let slot = version.geometry.slots()[version.slot_numbers()[0]];
@@ -336,25 +336,25 @@ fn a_sector_of_a_later_write_never_completes_a_torn_superblock() {
         rig.disk.poke(slot.sector().0 + sector, bytes.try_into().unwrap());
     }
     let mut rig = rig.cut(Cut::Prefix(0));
-    assert_eq!(rig.store.superblock.roots[number], Some(root));
-    rig.store.superblock_due = true;
+    assert_eq!(rig.store.parts().superblock.roots[number], Some(root));
+    rig.store.parts_mut().commit.superblock_is_due();
     rig.store.turn_ended();
     rig.exchange();
     let cut = if lacking == 4 { Cut::Only(&[(0, 4..5)]) } else { Cut::Only(&[(0, 1..2)]) };
     let rig = rig.cut(cut);
-    assert_eq!(rig.store.superblock.roots[number], Some(root));
+    assert_eq!(rig.store.parts().superblock.roots[number], Some(root));
 }
 
 #[test]
 fn a_sound_block_of_an_earlier_time_never_hides_the_other_copy() {
     let (mut rig, ada) = with_account();
     let shard = ada.shard();
-    let journal = rig.store.shard(shard).unwrap().journal.clone().unwrap();
-    let page = rig.store.segments.geometry.place_page(*journal.chain.last().unwrap(), journal.place);
+    let journal = rig.store.parts().journals.of(shard).unwrap().clone();
+    let page = rig.store.parts().segments.geometry().place_page(journal.segment(), journal.place());
     // What an earlier use of the segment left in the place of the next block.
     let mut pair = alloc::vec![0; 2 * crate::PAGE_BYTES];
     let header = block::Header { shard, sequence: 1, group_first: 1, group_blocks: 1, previous: 7 };
-    block::emit_records(&mut pair, &rig.store.superblock.key, page, header, &[]);
+    block::emit_records(&mut pair, &rig.store.parts().superblock.key, page, header, &[]);
     let poke = |rig: &mut Rig, bytes: &[u8]| {
         for (sector, number) in bytes[..crate::PAGE_BYTES].chunks(512).zip(page.sector().0..) {
             rig.disk.poke(number, sector.try_into().unwrap());

@@ -3,9 +3,9 @@
 use super::disk::{Cut, Dice, Fate, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits, password};
 use crate::account::{Account, NewAccount};
+use crate::finding::Damage;
 use crate::index::Index;
 use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_SECTORS, PIECE_PAGES, Page, ShardId};
-use crate::opening::Damage;
 use crate::outcome::{Outcome, Reason, Refusal, State, WhyReadOnly};
 use crate::segments::{COMPACTION_RESERVE, Owner};
 use crate::types::{AccountId, BUILT_IN, Flags, INBOX, MarkChange, Recipient, SENT, Uid};
@@ -191,8 +191,8 @@ fn the_unreadable_end_of_a_journal_is_seen_until_a_checkpoint_is_durable() {
     for number in 1..=MANY {
         rig.deliver(&[ada], &body(u64::from(number), 10)).unwrap();
     }
-    let journal = rig.store.shards[ada.shard().index()].journal.as_ref().unwrap();
-    let last = rig.store.segments.geometry.place_page(*journal.chain.last().unwrap(), journal.place - 1);
+    let journal = rig.store.parts().journals.of(ada.shard()).unwrap();
+    let last = rig.store.parts().segments.geometry().place_page(journal.segment(), journal.place() - 1);
     rig.disk.cut(Cut::Prefix(usize::MAX));
     rig.disk.unreadable.extend([last.sector().0, last.plus(1).sector().0]);
     let mut without_checkpoint = 0;
@@ -257,17 +257,17 @@ fn a_rebuild_leaves_the_space_that_deleting_needs() {
         let gone: Vec<u32> = list.iter().skip(round % 2).step_by(3).map(|message| message.uid.0).collect();
         rig.remove(ada, &gone).unwrap();
     }
-    rig.store.cleans = false;
+    rig.store.cleaner_mut().turn_off();
     let list: Vec<u32> = rig.list(ada).iter().map(|message| message.uid.0).collect();
     let (gone, kept) = list.split_at(list.len() - 4);
     rig.remove(ada, gone).unwrap();
-    let journal = rig.store.shards[ada.shard().index()].journal.as_ref().unwrap();
-    let end = rig.store.segments.geometry.place_page(*journal.chain.last().unwrap(), journal.place);
+    let journal = rig.store.parts().journals.of(ada.shard()).unwrap();
+    let end = rig.store.parts().segments.geometry().place_page(journal.segment(), journal.place());
     rig.disk.cut(Cut::Prefix(usize::MAX));
     rig.disk.unreadable.extend([end.sector().0, end.plus(1).sector().0]);
     let mut rig = Rig::opening(rig.disk);
     rig.until_serving();
-    assert!(rig.store.segments.free() >= 2 + COMPACTION_RESERVE, "for a link, a checkpoint and compaction");
+    assert!(rig.store.parts().segments.free() >= 2 + COMPACTION_RESERVE, "for a link, a checkpoint and compaction");
     let left_out = |finding: &crate::Finding| matches!(finding.damage, Damage::LeftOut(_));
     assert!(rig.serving() && rig.store.findings().iter().any(left_out), "{:?}", rig.store.findings());
     let list: Vec<u32> = rig.list(ada).iter().map(|message| message.uid.0).collect();
@@ -304,7 +304,7 @@ fn a_message_dropped_as_torn_keeps_its_pages_until_that_is_durable() {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 70_000)).unwrap();
-    let index = &rig.store.shard(ada.shard()).unwrap().index;
+    let index = rig.store.parts().indexes.of(ada.shard());
     let entry = *index.mailbox(ada, 1).unwrap().messages.find(1).unwrap();
     let chunks: Vec<_> = index.chunks(&entry).map(|(page, pages)| (page.sector().0, pages)).collect();
     rig.disk.cut(Cut::Prefix(usize::MAX));
@@ -334,9 +334,9 @@ fn a_message_dropped_as_torn_keeps_its_pages_until_that_is_durable() {
     // Once it is durable they are free.
     rig.store.abort(delivery);
     rig.settle();
-    let segments = &rig.store.segments;
+    let segments = &rig.store.parts().segments;
     for (sector, _) in chunks {
-        let segment = segments.geometry.segment_of(Page((sector / PAGE_SECTORS) as u32)).unwrap();
+        let segment = segments.geometry().segment_of(Page((sector / PAGE_SECTORS) as u32)).unwrap();
         assert_eq!(segments.owner(segment), Owner::Free);
     }
     assert!(rig.cut(Cut::Prefix(usize::MAX)).list(ada).is_empty());
@@ -348,7 +348,7 @@ fn a_read_error_is_no_damage_and_the_next_read_may_succeed() {
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 500)).unwrap();
     let message = rig.list(ada)[0];
-    let index = &rig.store.shard(ada.shard()).unwrap().index;
+    let index = rig.store.parts().indexes.of(ada.shard());
     let entry = *index.mailbox(ada, 1).unwrap().messages.find(1).unwrap();
     let (page, _) = index.chunks(&entry).next().unwrap();
     rig.disk.unreadable.insert(page.sector().0);
@@ -365,7 +365,7 @@ fn a_chunk_in_the_wrong_place_is_no_chunk() {
     let filled = filled();
     let mut rig = Rig::on(filled.disk.clone());
     let place = |rig: &Rig, account: AccountId, uid: u32| {
-        let index = &rig.store.shard(account.shard()).unwrap().index;
+        let index = rig.store.parts().indexes.of(account.shard());
         let entry = index.mailbox(account, 1).unwrap().messages.find(uid).unwrap();
         index.chunk(entry, 0).unwrap().0.sector().0
     };
@@ -380,8 +380,8 @@ fn a_chunk_in_the_wrong_place_is_no_chunk() {
     assert_eq!(lost(&mut rig, &filled), 1);
     let chunk: Vec<u8> = (from..from + 8).flat_map(|sector| rig.disk.peek(sector)).collect();
     let (right, wrong) = (Page((from / 8) as u32), Page((to / 8) as u32));
-    assert!(chunk::parse(&chunk, &rig.store.superblock.key, right).is_some());
-    assert!(chunk::parse(&chunk, &rig.store.superblock.key, wrong).is_none());
+    assert!(chunk::parse(&chunk, &rig.store.parts().superblock.key, right).is_some());
+    assert!(chunk::parse(&chunk, &rig.store.parts().superblock.key, wrong).is_none());
 }
 
 #[test]
@@ -389,10 +389,10 @@ fn a_block_in_the_wrong_place_or_of_another_shard_is_no_block() {
     let filled = filled();
     let rig = Rig::on(filled.disk.clone());
     let shard = filled.accounts[0].0.shard();
-    let segment = rig.store.shard(shard).unwrap().journal.as_ref().unwrap().chain[0];
-    let page = rig.store.segments.geometry.place_page(segment, 0);
+    let segment = rig.store.parts().journals.of(shard).unwrap().chain()[0];
+    let page = rig.store.parts().segments.geometry().place_page(segment, 0);
     let bytes: Vec<u8> = (0..8).flat_map(|number| rig.disk.peek(page.sector().0 + number)).collect();
-    let key = &rig.store.superblock.key;
+    let key = &rig.store.parts().superblock.key;
     assert!(block::parse(&bytes, key, page, shard).is_some());
     assert!(block::parse(&bytes, key, page.plus(2), shard).is_none());
     assert!(block::parse(&bytes, key, page, ShardId(shard.0 ^ 1)).is_none());
@@ -402,8 +402,8 @@ fn a_block_in_the_wrong_place_or_of_another_shard_is_no_block() {
 fn a_damaged_copy_is_left_behind_by_a_checkpoint() {
     let filled = filled();
     let rig = Rig::on(filled.disk.clone());
-    let journal = rig.store.shard(filled.accounts[0].0.shard()).unwrap().journal.clone().unwrap();
-    let page = rig.store.segments.geometry.place_page(journal.chain[0], 1);
+    let journal = rig.store.parts().journals.of(filled.accounts[0].0.shard()).unwrap().clone();
+    let page = rig.store.parts().segments.geometry().place_page(journal.chain()[0], 1);
     let mut disk = filled.disk.clone();
     disk.rot_at(page.sector().0, 70);
     let rig = Rig::on(disk);
@@ -415,8 +415,8 @@ fn a_damaged_copy_is_left_behind_by_a_checkpoint() {
 
 /// Spoils both copies of the block in this place of an account's journal.
 fn spoil_block(disk: &mut TestDisk, store: &Store, account: AccountId, place: u32) {
-    let journal = store.shard(account.shard()).unwrap().journal.as_ref().unwrap();
-    let page = store.segments.geometry.place_page(journal.chain[0], place);
+    let journal = store.parts().journals.of(account.shard()).unwrap();
+    let page = store.parts().segments.geometry().place_page(journal.chain()[0], place);
     disk.rot_at(page.sector().0, 66);
     disk.rot_at(page.plus(1).sector().0, 66);
 }
@@ -449,9 +449,9 @@ fn a_lost_journal_block_is_noticed_and_its_mail_found_again() {
 pub(super) fn without_journals(disk: &TestDisk) -> TestDisk {
     let rig = Rig::on(disk.clone());
     let mut disk = disk.clone();
-    let geometry = rig.store.segments.geometry;
-    for shard in &rig.store.shards {
-        for segment in shard.journal.iter().flat_map(|journal| &journal.chain) {
+    let geometry = rig.store.parts().segments.geometry();
+    for (_, journal) in rig.store.parts().journals.iter() {
+        for segment in journal.chain() {
             let first = geometry.first_page(*segment).sector().0;
             (first..first + u64::from(geometry.segment_pages) * 8)
                 .for_each(|sector| disk.poke(sector, [0; SECTOR_BYTES]));
@@ -467,13 +467,13 @@ fn a_rebuild_reads_eight_pieces_at_a_time_and_each_about_once() {
     (0..120).for_each(|number| rig.deliver(&[account], &body(number, 300)).unwrap());
     rig.disk.cut(Cut::Prefix(usize::MAX));
     let mut rig = Rig::opening(without_journals(&rig.disk));
-    while rig.store.opening.as_ref().is_none_or(|opening| opening.rebuild.is_none()) {
+    while !rig.store.is_rebuilding() {
         rig.turn(1);
     }
     (rig.disk.reads, rig.disk.requests_most) = (0, 0);
     rig.settle();
     assert_eq!(rig.list(account).len(), 120);
-    let pieces = u64::from(rig.store.segments.geometry.pages / PIECE_PAGES);
+    let pieces = u64::from(rig.store.parts().segments.geometry().pages / PIECE_PAGES);
     let (reads, at_a_time) = (rig.disk.reads, rig.disk.requests_most);
     assert!(reads <= pieces + 8 && at_a_time >= 8, "{reads} reads of {pieces} pieces, {at_a_time} at a time");
 }
@@ -578,7 +578,7 @@ fn an_unknown_format_is_refused_without_writing() {
 
 fn rig_slots(filled: &Filled) -> Vec<u64> {
     let rig = Rig::on(filled.disk.clone());
-    rig.store.segments.geometry.slots().iter().map(|page| page.sector().0).collect()
+    rig.store.parts().segments.geometry().slots().iter().map(|page| page.sector().0).collect()
 }
 
 #[test]
@@ -611,7 +611,7 @@ fn without_any_two_slots_all_mail_is_there() {
         }
     }
     rig.disk.cut(Cut::Prefix(usize::MAX));
-    let slots: Vec<u64> = rig.store.segments.geometry.slots().iter().map(|page| page.sector().0).collect();
+    let slots: Vec<u64> = rig.store.parts().segments.geometry().slots().iter().map(|page| page.sector().0).collect();
     let mut rebuilt = false;
     for (index, first) in slots.iter().enumerate() {
         for second in slots.iter().skip(index + 1) {
@@ -728,7 +728,7 @@ fn a_failed_journal_or_superblock_write_makes_the_store_read_only() {
         let (number, continuation) = rig.continuation();
         if superblock {
             // Only the superblock is written.
-            rig.store.superblock_due = true;
+            rig.store.parts_mut().commit.superblock_is_due();
         } else {
             rig.store.set_password(ada, &password("other", ""), continuation).unwrap();
         }
@@ -774,7 +774,7 @@ fn fsck_names_what_a_disk_holds_and_what_is_wrong() {
     }
     let rig = Rig::on(filled.disk.clone());
     let ada = filled.accounts[0].0;
-    let index = &rig.store.shard(ada.shard()).unwrap().index;
+    let index = rig.store.parts().indexes.of(ada.shard());
     let page = index.chunk(index.mailbox(ada, 1).unwrap().messages.find(5).unwrap(), 1).unwrap().0;
     let mut disk = filled.disk.clone();
     disk.rot_at(page.sector().0, 40);

@@ -74,7 +74,7 @@ fn a_head_that_was_appended_last_is_read_first_whatever_becomes_of_the_message()
     check(&mut rig, both[0], ARCHIVE);
     check(&mut rig, both[1], INBOX);
     // Each shard's journal begins anew, with what a checkpoint knows.
-    rig.store.heal = both.iter().fold(0, |shards, account| shards | 1 << account.shard().0);
+    both.iter().for_each(|account| rig.store.parts_mut().journals.needs_mending(account.shard()));
     rig.deliver(&both, b"and goes").unwrap();
     for (account, uid) in [(both[0], SHAPES.len() as u32 + 1), (both[1], SHAPES.len() as u32 + 1)] {
         rig.remove(account, &[uid]).unwrap();
@@ -105,7 +105,7 @@ fn compaction_moves_a_head_as_it_is() {
         gone.push(2 * number as u32 + 2);
     }
     let places = |rig: &Rig| -> Vec<u32> {
-        let index = &rig.store.shards[ada.shard().index()].index;
+        let index = rig.store.parts().indexes.of(ada.shard());
         let entries: Vec<_> = index.mailbox(ada, INBOX.0).unwrap().messages.iter().copied().collect();
         let entries = entries.iter().filter(|entry| entry.uid % 2 == 1);
         entries.flat_map(|entry| index.chunks(entry).map(|(page, _)| page.0)).collect()

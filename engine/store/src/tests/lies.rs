@@ -20,7 +20,7 @@ fn a_chunk_of_another_length_than_its_message_has_is_damaged() {
     let account = rig.create("ada@example.org");
     rig.deliver(&[account], &body(1, 300)).unwrap();
     rig.disk.cut(Cut::Prefix(usize::MAX));
-    let key = rig.store.superblock.key.clone();
+    let key = rig.store.parts().superblock.key.clone();
     let read = |sector: u64, disk: &TestDisk| -> Vec<u8> {
         (sector..sector + PAGE_SECTORS).flat_map(|sector| disk.peek(sector)).collect()
     };

@@ -105,11 +105,11 @@ fn a_mailbox_made_again_has_another_number_and_another_uidvalidity_also_after_a_
     let before = rig.create_mailbox(ada, "Bills").unwrap();
     let validity = rig.store.mailbox(ada, before).unwrap().uid_validity;
     rig.delete_mailbox(ada, before).unwrap();
-    let begun = rig.store.superblock.sequence;
+    let begun = rig.store.parts().superblock.sequence;
     for number in 0..2000 {
         rig.rename_of_nothing(ada, number);
     }
-    assert!(rig.store.superblock.sequence > begun + 1, "no checkpoint came by");
+    assert!(rig.store.parts().superblock.sequence > begun + 1, "no checkpoint came by");
     let mut rig = rig.cut(Cut::Prefix(0));
     let after = rig.create_mailbox(ada, "Bills").unwrap();
     assert!(after > before);
@@ -275,22 +275,22 @@ fn what_is_filed_while_a_checkpoint_walks_between_the_two_mailboxes_is_not_lost(
         from = filed(rig.file(ada, INBOX, &some, ARCHIVE)).last.0 + 1;
     }
     let mut number = 0;
-    while rig.store.checkpoint.is_none() {
+    while !rig.store.is_walking() {
         let (_, continuation) = rig.continuation();
         rig.store.set_password(ada, &password(&format!("{number:0200}"), ""), continuation).unwrap();
         number += 1;
         rig.turn(1);
     }
-    let walked = rig.store.superblock.sequence;
+    let walked = rig.store.parts().superblock.sequence;
     let moved = filed(rig.file(ada, ARCHIVE, &[800], INBOX));
-    assert!(rig.store.superblock.sequence > walked, "the checkpoint did not end");
+    assert!(rig.store.parts().superblock.sequence > walked, "the checkpoint did not end");
     let mut rig = rig.cut(Cut::Prefix(0));
     let inbox = rig.list(ada);
     assert_eq!(inbox.iter().map(|one| one.uid).collect::<Vec<_>>(), [moved.now.first]);
     assert_eq!(rig.read(ada, &inbox[0]), Ok(body(800, 10)));
     assert_eq!(rig.list_in(ada, ARCHIVE).len(), 799);
     // Compaction and a rebuild ask where it is.
-    assert_eq!(rig.store.shards.iter().map(|shard| shard.index.placed.len()).sum::<usize>(), 800);
+    assert_eq!(rig.store.parts().indexes.iter().map(|shard| shard.placed.len()).sum::<usize>(), 800);
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn compaction_keeps_what_was_filed() {
     let kept: Vec<u32> = (1..=40).filter(|number| number % 4 == 0).collect();
     filed(rig.file(ada, INBOX, &kept, ARCHIVE));
     let pages = |rig: &Rig| {
-        rig.store.shards.iter().flat_map(|one| one.index.placed.values()).map(|one| one.pages[0]).collect::<Vec<_>>()
+        rig.store.parts().indexes.iter().flat_map(|one| one.placed.values()).map(|one| one.pages[0]).collect::<Vec<_>>()
     };
     let before = pages(&rig);
     let rest: Vec<u32> = (1..=40).filter(|number| number % 4 != 0).collect();

@@ -92,7 +92,7 @@ fn notes_outlive_the_journal_that_they_were_written_to() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     rig.note(ada, alloc::vec![put("kept", 3000)]).unwrap();
-    let root = |rig: &Rig| rig.store.superblock.roots[ada.shard().index()].unwrap().sequence;
+    let root = |rig: &Rig| rig.store.parts().superblock.roots[ada.shard().index()].unwrap().sequence;
     let before = root(&rig);
     for number in 1..1200 {
         rig.note(ada, alloc::vec![put("changed", 1 + number)]).unwrap();

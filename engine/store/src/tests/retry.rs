@@ -5,8 +5,9 @@ use super::disk::{Cut, Fate, TestDisk};
 use super::model::World;
 use super::rig::{MIB, NOW, Rig, body};
 use crate::account::NewAccount;
+use crate::keeper::{Errand, Wanted};
 use crate::outcome::{Outcome, Refusal, State, WhyReadOnly};
-use crate::segments::{Owner, Reason as Want};
+use crate::segments::{Owner, Want};
 use crate::types::{INBOX, Recipient, UidRange};
 use alloc::vec::Vec;
 use machine::CoreId;
@@ -82,8 +83,8 @@ fn a_copy_of_a_failed_group_beside_its_fence_is_not_believed() {
         let ada = rig.create("ada@example.org");
         rig.deliver(&[ada], &body(1, 500)).unwrap();
         let place = |rig: &Rig| {
-            let journal = rig.store.shards[ada.shard().index()].journal.as_ref().unwrap();
-            rig.store.segments.geometry.place_page(*journal.chain.last().unwrap(), journal.place)
+            let journal = rig.store.parts().journals.of(ada.shard()).unwrap();
+            rig.store.parts().segments.geometry().place_page(journal.segment(), journal.place())
         };
         let page = place(&rig).plus(copy);
         let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
@@ -117,7 +118,7 @@ fn the_durable_superblock_is_not_written_over() {
         let mut rig = Rig::on(TestDisk::new(2 * MIB, seed));
         let ada = rig.create("ada@example.org");
         rig.deliver(&[ada], &body(1, 500)).unwrap();
-        rig.store.superblock_due = true;
+        rig.store.parts_mut().commit.superblock_is_due();
         fail(&mut rig, FAILURES[seed as usize % 3]);
         rig.settle();
         assert!(matches!(rig.store.state(), State::ReadOnly(_)));
@@ -144,12 +145,12 @@ fn no_space_is_lent_before_the_disk_serves_again() {
     rig.disk.fail_flushes = true;
     assert_eq!(rig.deliver(&[ada], &body(2, 500)), Err(Refusal::ReadOnly));
     rig.disk.fail_flushes = false;
-    let before = rig.store.segments.free();
-    rig.store.lend_segments(CoreId(1), 4);
-    assert_eq!(rig.store.segments.free(), before, "a segment was lent");
+    let before = rig.store.parts().segments.free();
+    rig.store.errand_arrived(CoreId(1), Errand(Wanted::Segments(4)));
+    assert_eq!(rig.store.parts().segments.free(), before, "a segment was lent");
     retry(&mut rig);
     assert!(rig.all_serve());
-    assert_eq!(rig.store.segments.free(), before - 4, "it was asked for, and is lent now");
+    assert_eq!(rig.store.parts().segments.free(), before - 4, "it was asked for, and is lent now");
 }
 
 #[test]
@@ -157,13 +158,13 @@ fn a_disk_without_a_free_segment_serves_again() {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 500)).unwrap();
-    let link_place = rig.store.segments.geometry.link_place();
-    let place = |rig: &Rig| rig.store.shards[ada.shard().index()].journal.as_ref().unwrap().place;
+    let link_place = rig.store.parts().segments.geometry().link_place();
+    let place = |rig: &Rig| rig.store.parts().journals.of(ada.shard()).unwrap().place();
     while place(&rig) != link_place - 1 {
         let delivered = rig.deliver(&[ada], &body(1, 500));
         assert!(delivered.is_ok());
     }
-    while rig.store.segments.take(Owner::Elsewhere, Want::Journal).is_some() {}
+    while rig.store.parts_mut().segments.take(Owner::Elsewhere, Want::Journal).is_some() {}
     rig.disk.fail_writes = true;
     let (number, continuation) = rig.continuation();
     let first = UidRange::one(rig.list(ada)[0].uid);
@@ -237,7 +238,7 @@ fn a_torn_message_stays_dropped_where_the_disk_fails() {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 70_000)).unwrap();
-    let index = &rig.store.shard(ada.shard()).unwrap().index;
+    let index = rig.store.parts().indexes.of(ada.shard());
     let entry = *index.mailbox(ada, 1).unwrap().messages.find(1).unwrap();
     let (last, _) = index.chunks(&entry).last().unwrap();
     rig.disk.cut(Cut::Prefix(usize::MAX));

@@ -237,7 +237,7 @@ impl Rig {
 
     /// Pages that something under way has, on all cores.
     pub(crate) fn pinned_pages(&self) -> u32 {
-        core::iter::once(&self.store).chain(&self.guests).map(|store| store.segments.pinned_pages()).sum()
+        core::iter::once(&self.store).chain(&self.guests).map(|store| store.parts().segments.pinned_pages()).sum()
     }
 
     pub(crate) fn create(&mut self, address: &str) -> AccountId {

@@ -90,7 +90,7 @@ struct Asked {
 impl World {
     fn new() -> World {
         let mut rig = Rig::new(MIB);
-        rig.store.cleans = false;
+        rig.store.cleaner_mut().turn_off();
         let ada = rig.create("ada@example.org");
         for number in 1..=FIRST_MESSAGES {
             rig.deliver(&[ada], &body(number, OCTETS)).unwrap();
@@ -125,8 +125,8 @@ impl World {
                 Change::Remove(target_number)
             }
             (Operation::Compact, _) => {
-                self.rig.store.heal |= 1 << self.ada.shard().0;
-                self.rig.store.cleans = true;
+                self.rig.store.parts_mut().journals.needs_mending(self.ada.shard());
+                self.rig.store.cleaner_mut().turn_on();
                 Change::Nothing
             }
             (operation, None) => panic!("there is no message for {operation:?}"),

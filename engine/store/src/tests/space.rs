@@ -151,7 +151,7 @@ fn a_damaged_chunk_is_never_given_a_fresh_hash() {
         rig.deliver(&[ada], &body(number, 3000)).unwrap();
     }
     let victim = rig.list(ada)[20];
-    let index = &rig.store.shard(ada.shard()).unwrap().index;
+    let index = rig.store.parts().indexes.of(ada.shard());
     let entry = index.mailbox(ada, 1).unwrap().messages.find(victim.uid.0).unwrap();
     let page = index.chunk(entry, 0).unwrap().0;
     rig.disk.rot_at(page.sector().0, 100);
@@ -175,8 +175,8 @@ fn recovery_reads_a_bounded_part_of_the_disk_however_much_was_written() {
         rig.remove(ada, &[uid]).unwrap();
         if number % 250 == 0 {
             rig = rig.cut(Cut::Prefix(0));
-            let journal = rig.store.shard(ada.shard()).unwrap().journal.clone().unwrap();
-            most = most.max(journal.blocks);
+            let journal = rig.store.parts().journals.of(ada.shard()).unwrap().clone();
+            most = most.max(journal.blocks());
         }
     }
     // Two segments' places of slack, twice a block, and what one group may add.
@@ -195,11 +195,11 @@ fn a_mailbox_of_many_messages_survives_checkpoints() {
     }
     let expected = rig.list(ada);
     assert_eq!(expected.len(), 3000);
-    rig.store.heal |= 1 << ada.shard().0;
+    rig.store.parts_mut().journals.needs_mending(ada.shard());
     rig.settle();
     let rig = rig.cut(Cut::Dice);
     assert!(rig.list(ada) == expected);
-    let blocks = rig.store.shard(ada.shard()).unwrap().journal.as_ref().unwrap().blocks;
+    let blocks = rig.store.parts().journals.of(ada.shard()).unwrap().blocks();
     assert!(blocks < 40, "{blocks} blocks for 3000 messages");
 }
 

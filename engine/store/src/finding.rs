@@ -1,6 +1,7 @@
 //! What is found on a disk beside what belongs there, in words for its owner.
 
 use crate::types::{AccountId, Uid};
+use alloc::vec::Vec;
 use core::fmt;
 use machine::Sector;
 
@@ -17,6 +18,29 @@ impl Finding {
     /// Whether something is wrong: not where a power cut has left a part of what nobody was told of.
     pub fn is_wrong(&self) -> bool {
         !matches!(self.damage, Damage::Torn(..) | Damage::LastJournalCopy)
+    }
+}
+
+/// What was found; damage beyond the bound is mended or served around all the same.
+#[derive(Debug, Default)]
+pub(crate) struct Findings(Vec<Finding>);
+
+/// The most findings that are kept.
+const FINDINGS_MAX: usize = 1000;
+
+impl Findings {
+    pub(crate) fn note(&mut self, sector: Sector, damage: Damage) {
+        if self.0.len() < FINDINGS_MAX {
+            self.0.push(Finding { sector, damage });
+        }
+    }
+
+    pub(crate) fn into_all(self) -> Vec<Finding> {
+        self.0
+    }
+
+    pub(crate) fn all(&self) -> &[Finding] {
+        &self.0
     }
 }
 

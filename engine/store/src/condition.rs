@@ -1,0 +1,103 @@
+//! What state the store is in, and whether it tries the disk again.
+//!
+//! Invariant: a retry is wanted or under way only while the store is read-only because of a write
+//! or a flush that failed.
+
+use crate::outcome::{Refusal, State, WhyReadOnly};
+
+/// Whether a store that is read-only tries the disk again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Retry {
+    #[default]
+    No,
+    /// It does when nothing is in flight any more.
+    Wanted,
+    /// Its fences are on their way.
+    UnderWay,
+}
+
+#[derive(Debug)]
+pub(crate) struct Condition {
+    state: State,
+    retry: Retry,
+}
+
+impl Condition {
+    pub(crate) fn opening() -> Condition {
+        Condition { state: State::Opening, retry: Retry::No }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state
+    }
+
+    pub(crate) fn is_serving(&self) -> bool {
+        self.state == State::Serving
+    }
+
+    /// Whether groups are written and flushed: serving, or in a retry.
+    pub(crate) fn commits(&self) -> bool {
+        self.is_serving() || self.retry == Retry::UnderWay
+    }
+
+    /// Whether bodies can be read.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.state, State::Opening | State::Refused(_))
+    }
+
+    /// Errors: `ReadOnly`, `NotServing`.
+    pub(crate) fn check_serving(&self) -> Result<(), Refusal> {
+        match self.state {
+            State::Serving => Ok(()),
+            State::ReadOnly(_) => Err(Refusal::ReadOnly),
+            State::Opening | State::Refused(_) => Err(Refusal::NotServing),
+        }
+    }
+
+    /// The disk is open, or will not be.
+    pub(crate) fn has_opened(&mut self, state: State) {
+        assert!(self.state == State::Opening, "a store that was opened twice");
+        self.state = state;
+    }
+
+    /// The disk has failed. Whether that changes anything.
+    pub(crate) fn has_failed(&mut self, why: WhyReadOnly) -> bool {
+        let matters = self.commits();
+        if matters {
+            *self = Condition { state: State::ReadOnly(why), retry: Retry::No };
+        }
+        matters
+    }
+
+    /// The disk is to be tried again, if that can be of use.
+    pub(crate) fn wants_retry(&mut self) {
+        // What was read before a flush that failed may not be on the disk: only opening it anew
+        // tells.
+        let may_retry = matches!(self.state, State::ReadOnly(WhyReadOnly::WriteFailed | WhyReadOnly::FlushFailed));
+        if may_retry && self.retry == Retry::No {
+            self.retry = Retry::Wanted;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_retry_wanted(&self) -> bool {
+        self.retry == Retry::Wanted
+    }
+
+    pub(crate) fn begins_retry(&mut self) {
+        assert!(self.retry == Retry::Wanted, "a retry that nobody wanted");
+        self.retry = Retry::UnderWay;
+    }
+
+    pub(crate) fn is_in_retry(&self) -> bool {
+        self.retry == Retry::UnderWay
+    }
+
+    /// The flush of a retry has completed. `has_all`: every journal that needs a fence has one.
+    pub(crate) fn ends_retry(&mut self, has_all: bool) {
+        self.retry = Retry::No;
+        if has_all {
+            self.state = State::Serving;
+        }
+    }
+}

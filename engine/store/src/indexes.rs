@@ -1,0 +1,211 @@
+//! What is known in memory of all shards: their indexes, and what follows from all of them.
+//!
+//! Invariants:
+//! - The resident bytes are the sum of what the indexes say.
+//! - An address belongs to one account from the moment its creation is gathered, so no two can win
+//!   it.
+
+use crate::account::Account;
+use crate::finding::{Damage, Findings};
+use crate::hash::Random;
+use crate::index::{Index, Space};
+use crate::layout::ShardId;
+use crate::outcome::Refusal;
+use crate::record::{self, Record};
+use crate::segments::Segments;
+use crate::shards::{PerShard, ShardSet};
+use crate::types::{AccountId, MailboxId, OUTBOX, Recipient, Uid};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use machine::Sector;
+
+pub(crate) struct Indexes {
+    shards: PerShard<Index>,
+    directory: BTreeMap<Box<str>, AccountId>,
+    resident_bytes: u64,
+    resident_bytes_max: u64,
+    /// The shards of which something has changed since somebody asked.
+    changed: ShardSet,
+    /// What has come into outboxes since somebody asked.
+    posted: Vec<(AccountId, Uid)>,
+}
+
+impl Indexes {
+    pub(crate) fn new(resident_bytes_max: u64) -> Indexes {
+        Indexes {
+            shards: PerShard::new(|_| Index::default()),
+            directory: BTreeMap::new(),
+            resident_bytes: 0,
+            resident_bytes_max,
+            changed: ShardSet::EMPTY,
+            posted: Vec::new(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn of(&self, shard: ShardId) -> &Index {
+        self.shards.of(shard)
+    }
+
+    #[inline]
+    pub(crate) fn of_mut(&mut self, shard: ShardId) -> &mut Index {
+        self.shards.of_mut(shard)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Index> {
+        self.shards.iter().map(|(_, index)| index)
+    }
+
+    pub(crate) fn account(&self, id: AccountId) -> Option<&Account> {
+        self.of(id.shard()).accounts.get(&id)
+    }
+
+    fn account_mut(&mut self, id: AccountId) -> Option<&mut Account> {
+        self.of_mut(id.shard()).accounts.get_mut(&id)
+    }
+
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = &Account> {
+        self.iter().flat_map(|index| index.accounts.values())
+    }
+
+    pub(crate) fn accounts_mut(&mut self) -> impl Iterator<Item = &mut Account> {
+        self.shards.iter_mut().flat_map(|(_, index)| index.accounts.values_mut())
+    }
+
+    /// Whether messages may take no more memory.
+    pub(crate) fn are_full(&self) -> bool {
+        self.resident_bytes >= self.resident_bytes_max
+    }
+
+    /// The account that an address belongs to, durably or not.
+    pub(crate) fn owner_of(&self, address: &str) -> Option<AccountId> {
+        self.directory.get(address).copied()
+    }
+
+    /// These addresses belong to an account that is being made.
+    pub(crate) fn give_addresses(&mut self, id: AccountId, addresses: impl Iterator<Item = Box<str>>) {
+        self.directory.extend(addresses.map(|address| (address, id)));
+    }
+
+    /// An account was not made: its addresses are free.
+    pub(crate) fn forget_addresses(&mut self, id: AccountId) {
+        if !self.account(id).is_some_and(Account::is_named) {
+            self.directory.retain(|_, owner| *owner != id);
+        }
+    }
+
+    /// Keeps space in each account for a message, all of which is there.
+    ///
+    /// Errors: `OverQuota`, `LargerThanQuota`: somebody has none, and nobody gets it.
+    pub(crate) fn reserve(&mut self, recipients: &[Recipient], octets: u32) -> Result<(), Refusal> {
+        for (number, recipient) in recipients.iter().enumerate() {
+            let account = self.account_mut(recipient.account);
+            let reserved = account.map_or(Ok(()), |account| account.quota.reserve(recipient.mailbox, octets));
+            if let Err(refusal) = reserved {
+                self.release(recipients.iter().take(number), octets);
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    /// A delivery is over: what came of it is counted, or nothing did.
+    pub(crate) fn release<'a>(&mut self, recipients: impl IntoIterator<Item = &'a Recipient>, octets: u32) {
+        for recipient in recipients {
+            if let Some(account) = self.account_mut(recipient.account) {
+                account.quota.release(recipient.mailbox, octets);
+            }
+        }
+    }
+
+    /// Applies the records of a block, in order; a group may have several.
+    pub(crate) fn apply(&mut self, shard: ShardId, records: &[u8], segments: &mut Segments) {
+        let index = self.shards.of_mut(shard);
+        let before = index.resident_bytes();
+        for record in record::records(records) {
+            if let Record::Range { .. } = record {
+                // A checkpoint's: it was made from this very index.
+                index.forget_announced();
+                continue;
+            }
+            if let Record::Delivered { account, mailbox, entry, .. } = record
+                && MailboxId(mailbox) == OUTBOX
+            {
+                self.posted.push((account, Uid(entry.uid)));
+            }
+            index.apply(&record, &mut |space| match space {
+                Space::Lives(page, pages) => segments.lives(page, pages),
+                Space::Died(page, pages) => segments.died(page, pages),
+            });
+        }
+        self.resident_bytes = self.resident_bytes + index.resident_bytes() - before;
+    }
+
+    /// All records of a group were applied, which were of these shards.
+    pub(crate) fn group_ended(&mut self, shards: ShardSet) {
+        self.changed = self.changed.or(shards);
+        shards.iter().for_each(|shard| self.of_mut(shard).group_ended());
+    }
+
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    pub(crate) fn take_changes(&mut self) -> ShardSet {
+        core::mem::take(&mut self.changed)
+    }
+
+    pub(crate) fn next_posted(&mut self) -> Option<(AccountId, Uid)> {
+        self.posted.pop()
+    }
+
+    pub(crate) fn has_posted(&self) -> bool {
+        !self.posted.is_empty()
+    }
+
+    /// While opening: all are empty, and their journals are to be replayed.
+    pub(crate) fn begin(&mut self) {
+        self.shards = PerShard::new(Index::of_shard);
+    }
+
+    /// While opening: takes an index out to replay a journal into it, or puts it back.
+    pub(crate) fn swap(&mut self, shard: ShardId, index: Index) -> Index {
+        core::mem::replace(self.of_mut(shard), index)
+    }
+
+    /// Ends the opening: GUID numbers that a lost record may have given are not given again, and
+    /// addresses are known.
+    pub(crate) fn opened(&mut self, random: &mut Random, findings: &mut Findings) {
+        let mut nameless = Vec::new();
+        for (_, index) in self.shards.iter_mut() {
+            index.guid_next += 1 + (random.number() & 0xFFFF);
+            self.resident_bytes += index.resident_bytes();
+            for account in index.accounts.values() {
+                if !account.is_named() {
+                    nameless.push(account.id);
+                }
+                let names = core::iter::once(&account.address).chain(&account.aliases);
+                self.directory.extend(names.filter(|name| !name.is_empty()).map(|name| (name.clone(), account.id)));
+            }
+        }
+        nameless.into_iter().for_each(|id| findings.note(Sector(0), Damage::Nameless(id)));
+    }
+
+    /// Gives away the indexes of those shards.
+    pub(crate) fn split_off(&mut self, theirs: ShardSet) -> PerShard<Index> {
+        let mut others = PerShard::new(|_| Index::default());
+        theirs.iter().for_each(|shard| core::mem::swap(self.of_mut(shard), others.of_mut(shard)));
+        self.recount();
+        others
+    }
+
+    pub(crate) fn take_over(&mut self, shards: PerShard<Index>) {
+        self.shards = shards;
+        self.recount();
+    }
+
+    fn recount(&mut self) {
+        self.resident_bytes = self.iter().map(Index::resident_bytes).sum();
+    }
+}

@@ -1,0 +1,223 @@
+//! Where one shard's journal goes on, and where it was durable while more of it is in flight.
+//!
+//! Invariants:
+//! - A journal has a segment at least: the one that its next block goes to, or the link that leads
+//!   on.
+//! - From the first write of a group until that group is durable, the journal can go back to where
+//!   it was before.
+
+use crate::block::Header;
+use crate::layout::{Geometry, Page, SegmentIndex, ShardId};
+use crate::superblock::Root;
+use alloc::vec::Vec;
+
+/// Added to the sequence of a damaged journal: more blocks than any journal has. So each later
+/// opening sees a gap until a checkpoint is durable, even if the disk can read the lost blocks
+/// again.
+const SEQUENCES_SKIPPED: u64 = 1 << 24;
+
+/// What is remembered of a shard's journal to write on in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Journal {
+    /// Its segments since the root, oldest first.
+    chain: Vec<SegmentIndex>,
+    /// The place of the next block in the last of them.
+    place: u32,
+    sequence: u64,
+    previous: u64,
+    /// Blocks since the root.
+    blocks: u32,
+    /// The next block goes into a new segment whatever room there is.
+    fresh_segment: bool,
+    /// Nothing that an earlier life left on the disk can continue it.
+    fenced: bool,
+    /// Where it was durable, while more of it is in flight.
+    mark: Option<Mark>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    place: u32,
+    sequence: u64,
+    previous: u64,
+    blocks: u32,
+    fresh_segment: bool,
+    /// Segments that were linked since.
+    linked: u32,
+}
+
+impl Journal {
+    /// A journal of which nothing is written yet.
+    pub(crate) fn at(root: Root) -> Journal {
+        Journal {
+            chain: alloc::vec![root.segment],
+            place: u32::from(root.place),
+            sequence: root.sequence,
+            previous: root.previous,
+            blocks: 0,
+            fresh_segment: false,
+            fenced: true,
+            mark: None,
+        }
+    }
+
+    /// Its segments since the root, oldest first.
+    pub(crate) fn chain(&self) -> &[SegmentIndex] {
+        &self.chain
+    }
+
+    /// The segment that its next block goes to.
+    pub(crate) fn segment(&self) -> SegmentIndex {
+        match self.chain.last() {
+            Some(segment) => *segment,
+            None => unreachable!("a journal without a segment"),
+        }
+    }
+
+    /// The place of the next block in that segment.
+    pub(crate) fn place(&self) -> u32 {
+        self.place
+    }
+
+    /// The page of the next block.
+    pub(crate) fn page(&self, geometry: Geometry) -> Page {
+        geometry.place_page(self.segment(), self.place)
+    }
+
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Blocks since the root.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.blocks
+    }
+
+    /// Whether the next block needs a new segment.
+    pub(crate) fn is_full(&self, geometry: Geometry) -> bool {
+        self.place == geometry.link_place() || self.fresh_segment
+    }
+
+    /// Places for blocks before a new segment is needed.
+    pub(crate) fn places_left(&self, geometry: Geometry) -> u32 {
+        if self.fresh_segment { 0 } else { geometry.link_place() - self.place }
+    }
+
+    /// Whether it goes on where an earlier life may have left something.
+    pub(crate) fn needs_fence(&self, geometry: Geometry) -> bool {
+        !self.fenced && !self.is_full(geometry)
+    }
+
+    /// Whether a block is the next one.
+    pub(crate) fn continues_with(&self, header: &Header) -> bool {
+        header.sequence == self.sequence && header.previous == self.previous
+    }
+
+    /// The header of its next block, which belongs to this group.
+    pub(crate) fn header(&self, shard: ShardId, (group_first, group_blocks): (u64, u32)) -> Header {
+        Header { shard, sequence: self.sequence, group_first, group_blocks, previous: self.previous }
+    }
+
+    /// Begins to write its next block, or the link that leads on: it can go back to here until it
+    /// is durable.
+    pub(crate) fn writes(&mut self) {
+        if self.mark.is_none() {
+            let Journal { place, sequence, previous, blocks, fresh_segment, .. } = *self;
+            self.mark = Some(Mark { place, sequence, previous, blocks, fresh_segment, linked: 0 });
+        }
+    }
+
+    /// From now on nothing of an earlier life continues it. Whether that is new.
+    pub(crate) fn is_fenced_first(&mut self) -> bool {
+        !core::mem::replace(&mut self.fenced, true)
+    }
+
+    /// Goes on behind a block with this hash.
+    pub(crate) fn block_follows(&mut self, hash: u64) {
+        self.place += 1;
+        self.sequence += 1;
+        self.previous = hash;
+        self.blocks += 1;
+    }
+
+    /// Goes on in another segment, behind a link with this hash.
+    pub(crate) fn link_follows(&mut self, next: SegmentIndex, hash: u64) {
+        if let Some(mark) = &mut self.mark {
+            mark.linked += 1;
+        }
+        self.chain.push(next);
+        self.previous = hash;
+        self.place = 0;
+        self.fresh_segment = false;
+        self.fenced = true;
+    }
+
+    /// Replaying: looks for a later block in the next segment, until [`Journal::looks_back`].
+    pub(crate) fn looks_into(&mut self, next: SegmentIndex) {
+        self.chain.push(next);
+    }
+
+    pub(crate) fn looks_back(&mut self) {
+        self.chain.pop();
+    }
+
+    /// Replaying: goes on with a later block, since those before it are lost.
+    pub(crate) fn goes_on_at(&mut self, place: u32, later: &Header) {
+        self.place = place;
+        self.sequence = later.sequence;
+        self.previous = later.previous;
+    }
+
+    /// Replaying: here it ends.
+    pub(crate) fn has_ended(&mut self, is_damaged: bool) {
+        if is_damaged {
+            self.sequence += SEQUENCES_SKIPPED;
+        }
+        self.fresh_segment = is_damaged;
+        self.fenced = false;
+    }
+
+    /// The next block goes into a new segment.
+    #[cfg(test)]
+    pub(crate) fn wants_fresh_segment(&mut self) {
+        self.fresh_segment = true;
+    }
+
+    /// Begins anew with its next block: where that is, and the segments that it leaves behind.
+    pub(crate) fn begins_anew(&mut self) -> (Root, Vec<SegmentIndex>) {
+        let (segment, place) = (self.segment(), self.place as u16);
+        let root = Root { segment, place, started: true, sequence: self.sequence, previous: self.previous };
+        let mut old = core::mem::replace(&mut self.chain, alloc::vec![segment]);
+        old.pop();
+        self.blocks = 0;
+        (root, old)
+    }
+
+    /// It begins where it began before: with these segments.
+    pub(crate) fn begins_before(&mut self, mut old: Vec<SegmentIndex>) {
+        old.append(&mut self.chain);
+        self.chain = old;
+    }
+
+    /// All of it is durable.
+    pub(crate) fn is_durable(&mut self) {
+        self.mark = None;
+    }
+
+    /// Whether something of it may not be durable.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.mark.is_some()
+    }
+
+    /// Goes back to where it was durable; gives each segment that was linked since to `released`.
+    /// What follows needs a fence, and the mark stays until that is durable.
+    pub(crate) fn goes_back(&mut self, mut released: impl FnMut(SegmentIndex)) {
+        let Some(mark) = &mut self.mark else { return };
+        for _ in 0..core::mem::take(&mut mark.linked) {
+            self.chain.pop().into_iter().for_each(&mut released);
+        }
+        let Mark { place, sequence, previous, blocks, fresh_segment, .. } = *mark;
+        (self.place, self.sequence, self.previous) = (place, sequence, previous);
+        (self.blocks, self.fresh_segment, self.fenced) = (blocks, fresh_segment, false);
+    }
+}

@@ -1,0 +1,201 @@
+//! The lanes in which a disk is read while it is opened: a piece of it in each.
+//!
+//! Invariants:
+//! - Reads in flight are bounded by the lanes; a piece that cannot be read is read again page by
+//!   page.
+//! - A page counts as unreadable only after several failures, each between two reads of other pages
+//!   that succeed. So a disk that is away for a while loses nothing.
+
+use crate::backing::{Backing, DiskQueue, Purpose};
+use crate::layout::{PAGE_BYTES, Page};
+use alloc::boxed::Box;
+use machine::Sector;
+
+/// Pieces that are read at the same time.
+pub(crate) const LANES: usize = 8;
+/// Failures after which a page counts as unreadable. Only those count that lie between two
+/// successful reads of other pages.
+const TRIES: u8 = 10;
+
+/// How often a page is tried before it counts as unreadable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Patience {
+    /// As often as it takes to be sure.
+    Sure,
+    /// In a rebuild, where an unreadable page costs at most one message.
+    Rebuild,
+    /// Once: the disk is only looked at.
+    Once,
+}
+
+impl Patience {
+    /// The failures that count before the first read.
+    fn tries(self) -> u8 {
+        match self {
+            Patience::Sure => 0,
+            Patience::Rebuild => TRIES - 2,
+            Patience::Once => TRIES,
+        }
+    }
+}
+
+/// A piece of the disk in memory.
+pub(crate) struct Piece {
+    page: Page,
+    bytes: Box<[u8]>,
+    /// Pages that could not be read, a bit each.
+    unreadable: u8,
+    /// Pages that are being read one by one.
+    left: u8,
+    /// How often they failed between two successful reads of other pages.
+    tries: u8,
+    /// A read of another page succeeded before they were requested last.
+    was_proved: bool,
+}
+
+impl Piece {
+    /// Where it begins.
+    pub(crate) fn first(&self) -> Page {
+        self.page
+    }
+
+    /// All of its bytes; zeros where it could not be read.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The page's bytes; an error when it was unreadable, `None` when it lies outside of the piece.
+    pub(crate) fn page(&self, page: Page) -> Option<Result<&[u8], ()>> {
+        let number = page.0.checked_sub(self.page.0)?;
+        let start = number as usize * PAGE_BYTES;
+        let bytes = self.bytes.get(start..start + PAGE_BYTES)?;
+        Some(if self.unreadable >> number & 1 == 1 { Err(()) } else { Ok(bytes) })
+    }
+
+    pub(crate) fn is(&self, page: Page, pages: u32) -> bool {
+        self.page == page && self.bytes.len() == pages as usize * PAGE_BYTES
+    }
+
+    pub(crate) fn is_readable(&self) -> bool {
+        self.unreadable == 0
+    }
+
+    /// Whether pages could not be read that may be readable later.
+    fn waits(&self) -> bool {
+        self.unreadable != 0 && self.left == 0 && self.tries < TRIES
+    }
+
+    /// Asks for the pages of it that could not be read.
+    fn read_pages(&mut self, lane: u8, backing: &mut DiskQueue) {
+        let unreadable = core::mem::take(&mut self.unreadable);
+        self.left = unreadable.count_ones() as u8;
+        for number in (0..8).filter(|number| unreadable >> number & 1 == 1) {
+            let single = alloc::vec![0; PAGE_BYTES].into_boxed_slice();
+            let purpose = Purpose::Piece { lane, page: Some(number) };
+            backing.read(self.page.plus(u32::from(number)), single, purpose);
+        }
+    }
+
+    /// A page of it was read, or could not be.
+    fn page_read(&mut self, number: u8, ok: bool, bytes: &[u8]) {
+        let start = usize::from(number) * PAGE_BYTES;
+        match self.bytes.get_mut(start..start + PAGE_BYTES) {
+            Some(place) if ok && bytes.len() == PAGE_BYTES => place.copy_from_slice(bytes),
+            _ => self.unreadable |= 1 << number,
+        }
+        self.left -= 1;
+    }
+}
+
+/// What the lanes have read, or are reading.
+#[derive(Default)]
+pub(crate) struct Lanes([Option<Piece>; LANES]);
+
+impl Lanes {
+    pub(crate) fn all() -> impl Iterator<Item = u8> {
+        0..LANES as u8
+    }
+
+    /// Reads pages into a lane.
+    pub(crate) fn read(&mut self, lane: u8, (page, pages): (Page, u32), patience: Patience, backing: &mut DiskQueue) {
+        let bytes = alloc::vec![0; pages as usize * PAGE_BYTES].into_boxed_slice();
+        let tries = patience.tries();
+        let piece = Piece { page, bytes: Box::default(), unreadable: 0, left: 0, tries, was_proved: false };
+        *self.of(lane) = Some(piece);
+        backing.read(page, bytes, Purpose::Piece { lane, page: None });
+    }
+
+    /// A lane's piece was read, or one page of it. Whether it is there now, as far as it can be
+    /// read.
+    pub(crate) fn arrived(
+        &mut self,
+        lane: u8,
+        page: Option<u8>,
+        result: Result<Box<[u8]>, Box<[u8]>>,
+        backing: &mut DiskQueue,
+    ) -> bool {
+        let Some(piece) = self.of(lane) else { unreachable!("a piece that no lane reads") };
+        match (page, result) {
+            (None, Ok(bytes)) => piece.bytes = bytes,
+            (None, Err(buffer)) => {
+                // One bad sector fails the whole piece: find out which.
+                piece.bytes = alloc::vec![0; buffer.len()].into_boxed_slice();
+                piece.unreadable = (u16::MAX >> (16 - buffer.len() / PAGE_BYTES)) as u8;
+                piece.read_pages(lane, backing);
+                return false;
+            }
+            (Some(number), Ok(bytes)) => piece.page_read(number, true, &bytes),
+            (Some(number), Err(buffer)) => piece.page_read(number, false, &buffer),
+        }
+        piece.left == 0 && !piece.waits()
+    }
+
+    /// The first sector that a lane waits for, because the disk could not read it.
+    pub(crate) fn unreadable(&self) -> Option<Sector> {
+        let piece = self.pieces().find(|piece| piece.waits())?;
+        Some(piece.page.plus(piece.unreadable.trailing_zeros()).sector())
+    }
+
+    /// The disk could read another page, or could not: a lane that waits reads again. Whether its
+    /// piece is there now.
+    pub(crate) fn proved(&mut self, lane: u8, ok: bool, backing: &mut DiskQueue) -> bool {
+        let Some(piece) = self.of(lane) else { return false };
+        if !ok {
+            piece.was_proved = false;
+        } else if piece.waits() {
+            piece.tries += u8::from(piece.was_proved);
+            piece.was_proved = true;
+            if !piece.waits() {
+                return true;
+            }
+            piece.read_pages(lane, backing);
+        }
+        false
+    }
+
+    /// What a lane has read.
+    pub(crate) fn piece(&self, lane: u8) -> Option<&Piece> {
+        self.0.get(usize::from(lane))?.as_ref()
+    }
+
+    /// The same, for good.
+    pub(crate) fn take(&mut self, lane: u8) -> Option<Piece> {
+        self.of(lane).take()
+    }
+
+    /// A page that one of the lanes has read; see [`Piece::page`].
+    pub(crate) fn page(&self, page: Page) -> Option<Result<&[u8], ()>> {
+        self.pieces().find_map(|piece| piece.page(page))
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.0.iter().flatten()
+    }
+
+    fn of(&mut self, lane: u8) -> &mut Option<Piece> {
+        match self.0.get_mut(usize::from(lane)) {
+            Some(piece) => piece,
+            None => unreachable!("a lane above the last one"),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! A group is made of what has gathered, and applied when it is durable. Section 6 of
+//! `docs/format.md`.
+//!
+//! Invariants:
+//! - Nothing that gathers is lost: what finds no space stays where it is.
+//! - The index is changed by nothing but the records of a flushed group.
+
+use crate::block;
+use crate::checkpoint::Checkpointer;
+use crate::journals::blocks_of;
+use crate::layout::ShardId;
+use crate::orders::ORDERS_BLOCKS;
+use crate::parts::Parts;
+use crate::shards::ShardSet;
+use crate::superblock::Root;
+use crate::writing::{has_places, needs_fence, write_blocks};
+use alloc::vec::Vec;
+
+/// Makes a group of all that was gathered, unless one is in flight. In a retry no checkpoint goes
+/// on.
+pub(crate) fn seal(parts: &mut Parts, checkpointer: &mut Checkpointer, is_retry: bool) {
+    if !parts.commit.is_idle() || !has_to_seal(parts, checkpointer) {
+        return;
+    }
+    let mut checkpoint = Vec::new();
+    let mut sealing = parts.journals.dirty();
+    if !is_retry && let Some(shard) = checkpointer.records(parts, &mut checkpoint) {
+        seal_shard(parts, shard, checkpoint);
+        // Orders that are left wait for what these do: a shard has one group at a time.
+        sealing.remove(shard);
+    }
+    for shard in sealing.iter() {
+        seal_shard(parts, shard, Vec::new());
+    }
+    if parts.commit.seal() {
+        parts.role.superblock_is_due();
+    }
+}
+
+/// Whether there may be anything to make a group of; in most turns there is nothing.
+fn has_to_seal(parts: &Parts, checkpointer: &Checkpointer) -> bool {
+    !parts.journals.candidates().is_empty() || checkpointer.is_busy() || parts.commit.has_to_seal()
+}
+
+/// Cuts a shard's records into blocks and queues them; leaves them where they are when there is no
+/// space.
+pub(crate) fn seal_shard(parts: &mut Parts, shard: ShardId, mut before: Vec<u8>) {
+    carry_out_orders(parts, shard, &mut before);
+    let gathered = parts.journals.take_gathered(shard);
+    let records = if before.is_empty() { gathered } else { [before, gathered].concat() };
+    let fence = needs_fence(parts, shard);
+    let blocks = blocks_of(&records);
+    if !has_places(parts, shard, blocks + u32::from(fence)) {
+        return parts.journals.put_back(shard, records);
+    }
+    if blocks > 0 {
+        write_blocks(parts, shard, fence, blocks, &records);
+    }
+    parts.journals.sealed(shard, records, parts.commit.pending());
+}
+
+/// Makes records of the orders of a shard, if they find space; nothing is in flight.
+fn carry_out_orders(parts: &mut Parts, shard: ShardId, out: &mut Vec<u8>) {
+    if !parts.journals.has_orders(shard) {
+        return;
+    }
+    let others = blocks_of(out) + parts.journals.gathered_blocks(shard) + 1;
+    if has_places(parts, shard, others + ORDERS_BLOCKS) {
+        parts.journals.carry_out_orders(shard, parts.indexes.of_mut(shard), out, &mut parts.wakes);
+    }
+}
+
+/// The group in flight is durable: it becomes visible.
+pub(crate) fn apply(parts: &mut Parts, checkpointer: &mut Checkpointer) {
+    let mut applied = ShardSet::EMPTY;
+    for (shard, pair) in parts.commit.flushed() {
+        let Some(pair) = pair else { unreachable!("a block that was flushed and not written") };
+        parts.indexes.apply(shard, block::records_of(&pair), &mut parts.segments);
+        parts.pool.give_pair(pair);
+        applied.insert(shard);
+    }
+    parts.indexes.group_ended(applied);
+    parts.journals.group_ended(applied);
+    checkpointer.flushed(parts);
+    superblock_flushed(parts);
+}
+
+fn superblock_flushed(parts: &mut Parts) {
+    for segment in parts.commit.take_released() {
+        parts.segments.release_journal(segment);
+    }
+    for shard in parts.commit.take_started().iter() {
+        if let Some(root) = parts.superblock.root(shard) {
+            parts.commit.superblock_is_due();
+            parts.role.root_changed(&mut parts.superblock, shard, Root { started: true, ..root });
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What users of the store ask for: what the index says, deliveries and reads of bodies.
+
+use crate::account::{AccountInfo, Mailbox};
+use crate::body::Body;
+use crate::conversations::Conversations;
+use crate::delivery::DeliveryId;
+use crate::outcome::Refusal;
+use crate::quotas::Usage;
+use crate::store::Store;
+use crate::types::{
+    AccountId, Closing, DRAFTS, Flags, Guid, MailboxId, MailboxInfo, MessageInfo, Origin, Recipient, Uid,
+};
+use machine::UnixTime;
+use tasks::Continuation;
+
+impl Store {
+    /// The account that mail for `address` goes to.
+    pub fn find(&self, address: &str) -> Option<AccountId> {
+        let id = self.parts.indexes.owner_of(address)?;
+        self.account(id).map(|_| id)
+    }
+
+    /// What is known of an account.
+    pub fn account(&self, id: AccountId) -> Option<AccountInfo<'_>> {
+        let account = self.parts.indexes.account(id)?;
+        account.is_named().then_some(AccountInfo { account })
+    }
+
+    /// All accounts, in no particular order.
+    pub fn accounts(&self) -> impl Iterator<Item = AccountInfo<'_>> {
+        self.parts.indexes.accounts().filter(|account| account.is_named()).map(|account| AccountInfo { account })
+    }
+
+    /// How much an account has. Nothing for an unknown one.
+    pub fn usage(&self, id: AccountId) -> Usage {
+        self.parts.indexes.account(id).map_or(Usage::default(), |account| account.quota.usage())
+    }
+
+    /// Whether it is noted that this letter has arrived.
+    pub fn has_arrived(&self, account: AccountId, origin: Origin) -> bool {
+        let known = self.parts.indexes.account(account);
+        known.is_some_and(|known| known.notes.contains_key(&origin.key()[..]))
+    }
+
+    /// What is known of a mailbox.
+    pub fn mailbox(&self, account: AccountId, mailbox: MailboxId) -> Option<MailboxInfo> {
+        self.known(account, mailbox).map(Mailbox::info)
+    }
+
+    /// The message at `index`, counted from 0 at the lowest UID.
+    pub fn message_at(&self, account: AccountId, mailbox: MailboxId, index: usize) -> Option<MessageInfo> {
+        let entry = self.known(account, mailbox)?.messages.nth(index)?;
+        Some(entry.info(self.parts.superblock.guid_prefix()))
+    }
+
+    /// The message with this UID.
+    pub fn message(&self, account: AccountId, mailbox: MailboxId, uid: Uid) -> Option<MessageInfo> {
+        let entry = self.known(account, mailbox)?.messages.find(uid.0)?;
+        Some(entry.info(self.parts.superblock.guid_prefix()))
+    }
+
+    /// All messages of a mailbox, ascending by UID; none when there is no such mailbox.
+    pub fn messages(&self, account: AccountId, mailbox: MailboxId) -> impl Iterator<Item = MessageInfo> {
+        let prefix = self.parts.superblock.guid_prefix();
+        self.known(account, mailbox)
+            .into_iter()
+            .flat_map(|mailbox| mailbox.messages.iter())
+            .map(move |entry| entry.info(prefix))
+    }
+
+    /// The messages from `uid` on, ascending.
+    pub fn messages_from(
+        &self,
+        account: AccountId,
+        mailbox: MailboxId,
+        Uid(uid): Uid,
+    ) -> impl Iterator<Item = MessageInfo> {
+        let prefix = self.parts.superblock.guid_prefix();
+        let entries = self.known(account, mailbox).into_iter().flat_map(move |mailbox| mailbox.messages.iter_from(uid));
+        entries.map(move |entry| entry.info(prefix))
+    }
+
+    /// The messages below `uid`, or all, descending.
+    pub fn messages_below(
+        &self,
+        account: AccountId,
+        mailbox: MailboxId,
+        uid: Option<Uid>,
+    ) -> impl Iterator<Item = MessageInfo> {
+        let prefix = self.parts.superblock.guid_prefix();
+        let known = self.known(account, mailbox).into_iter();
+        let entries = known.flat_map(move |mailbox| mailbox.messages.iter_below(uid.map(|Uid(uid)| uid)));
+        entries.map(move |entry| entry.info(prefix))
+    }
+
+    /// The messages of a conversation, by mailbox and UID.
+    pub fn conversation(
+        &self,
+        account: AccountId,
+        conversation: u64,
+    ) -> impl DoubleEndedIterator<Item = (MailboxId, Uid)> {
+        let places = self.conversations(account).map(|known| known.within(conversation, 0, u32::MAX));
+        places.into_iter().flatten().map(|place| (MailboxId(place.mailbox), Uid(place.uid)))
+    }
+
+    /// The messages of a conversation that are in one mailbox, ascending.
+    pub fn conversation_in(
+        &self,
+        account: AccountId,
+        MailboxId(mailbox): MailboxId,
+        conversation: u64,
+    ) -> impl DoubleEndedIterator<Item = Uid> {
+        let places = self.conversations(account).map(|known| known.within(conversation, mailbox, mailbox));
+        places.into_iter().flatten().map(|place| Uid(place.uid))
+    }
+
+    fn conversations(&self, account: AccountId) -> Option<&Conversations> {
+        Some(&self.parts.indexes.account(account)?.conversations)
+    }
+
+    /// When the newest of all messages came, those left aside that are to leave at their date.
+    pub fn newest_date(&self) -> Option<UnixTime> {
+        let accounts = self.parts.indexes.accounts();
+        let mailboxes = accounts.flat_map(|account| account.mailboxes.values());
+        let entries = mailboxes.flat_map(|mailbox| mailbox.messages.iter().map(move |entry| (mailbox.id, entry)));
+        let came =
+            entries.filter(|(id, entry)| MailboxId(*id) != DRAFTS || !Flags(entry.flags()).contains(Flags::HELD));
+        came.map(|(_, entry)| entry.date).max().map(|date| UnixTime::from_seconds(u64::from(date)))
+    }
+
+    /// How many messages have a lower UID.
+    pub fn count_below(&self, account: AccountId, mailbox: MailboxId, Uid(uid): Uid) -> u32 {
+        self.known(account, mailbox).map_or(0, |mailbox| mailbox.messages.count_below(uid))
+    }
+
+    /// Begins a message for `recipients`, each of which gets it wholly or not at all.
+    ///
+    /// Errors: `NotServing`, `ReadOnly`, `IndexFull`, `NoSuchAccount` and `NoSuchMailbox` (nobody gets it), `Busy` for too many
+    /// deliveries or recipients; `Arrived` where one has it already who is to get it once, `TooMany` where too many such arrive.
+    pub fn begin(&mut self, recipients: &[Recipient]) -> Result<DeliveryId, Refusal> {
+        self.condition.check_serving()?;
+        self.deliveries.begin(recipients, &mut self.parts.indexes)
+    }
+
+    /// What the message of the first recipient will be called.
+    pub fn guid(&self, id: DeliveryId) -> Option<Guid> {
+        let number = self.deliveries.guid(id)?;
+        Some(Guid(u128::from(self.parts.superblock.guid_prefix()) << 64 | u128::from(number)))
+    }
+
+    /// Appends octets. Returns how many were taken; when fewer than given, `continuation` is woken with
+    /// [`crate::Outcome::Room`] as soon as the rest may be tried again.
+    ///
+    /// Errors: the delivery has failed, and is to be aborted.
+    pub fn append(&mut self, id: DeliveryId, octets: &[u8], continuation: Continuation) -> Result<usize, Refusal> {
+        self.condition.check_serving()?;
+        let taken = self.deliveries.append(id, octets, continuation, &mut self.parts);
+        self.serve_waiting();
+        taken
+    }
+
+    /// Finds the space for what is left of a complete message, so that from then on only the disk's failure keeps it from being
+    /// delivered once it is committed. False: it is not known yet whether there is space; `continuation` is woken with
+    /// [`crate::Outcome::Room`] when it is to be tried again.
+    ///
+    /// Errors: the delivery has failed, or there is no space, or somebody has no room for it, and it is aborted.
+    pub fn prepare(&mut self, id: DeliveryId, continuation: Continuation) -> Result<bool, Refusal> {
+        self.condition.check_serving()?;
+        let prepared = self.deliveries.prepare(id, continuation, &mut self.parts);
+        self.serve_waiting();
+        prepared
+    }
+
+    /// Ends the message. `continuation` is woken with [`crate::Outcome::Delivered`] when it is durable for every recipient, or
+    /// with [`crate::Outcome::Refused`].
+    ///
+    /// Errors: the delivery has failed or is not complete, and is aborted.
+    pub fn commit(
+        &mut self,
+        id: DeliveryId,
+        closing: impl Into<Closing>,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        self.condition.check_serving()?;
+        let to_come = self.reads.to_come();
+        let committed = self.deliveries.commit(id, closing.into(), continuation, to_come, &mut self.parts);
+        self.serve_waiting();
+        committed
+    }
+
+    /// Gives a delivery up. Once it is committed this only means that nobody is woken.
+    pub fn abort(&mut self, id: DeliveryId) {
+        self.deliveries.abort(id, &mut self.parts);
+        self.serve_waiting();
+    }
+
+    /// Asks for octets of a message from `offset` on: at least one if there is one, and as many as
+    /// lie together on the disk at most. `continuation` is woken with [`crate::Outcome::Body`], or with
+    /// [`crate::Outcome::Refused`]: `Damaged`, `Unreadable`, `NoSuchMessage`.
+    ///
+    /// Errors: `NotServing`, `NoSuchMailbox`, `NoSuchMessage`, `PastEnd`, `Busy` for too many reads.
+    pub fn read(
+        &mut self,
+        account: AccountId,
+        mailbox: MailboxId,
+        uid: Uid,
+        offset: u32,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        if !self.condition.is_open() {
+            return Err(Refusal::NotServing);
+        }
+        self.reads.read((account, mailbox, uid), offset, continuation, &mut self.parts)
+    }
+
+    /// Asks for a message's summary. `continuation` is woken as by [`Store::read`].
+    ///
+    /// Errors: `NotServing`, `NoSuchMailbox`, `NoSuchMessage`, `Busy` for too many reads.
+    pub fn read_summary(
+        &mut self,
+        account: AccountId,
+        mailbox: MailboxId,
+        uid: Uid,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        if !self.condition.is_open() {
+            return Err(Refusal::NotServing);
+        }
+        self.reads.read_summary((account, mailbox, uid), continuation, &mut self.parts)
+    }
+
+    /// Takes back the buffer of a body.
+    pub fn give_back(&mut self, body: Body) {
+        self.reads.give_back(body, &mut self.parts.pool);
+        self.serve_waiting();
+    }
+
+    fn known(&self, account: AccountId, mailbox: MailboxId) -> Option<&Mailbox> {
+        self.parts.indexes.of(account.shard()).mailbox(account, mailbox.0)
+    }
+}

@@ -1,0 +1,303 @@
+//! Changes that need no body: accounts, removals, flags, mailboxes, notes. Each is one record at least, durable when its
+//! continuation is woken. Those that must look at the index first are orders: see `orders`.
+//!
+//! Invariant: a change is gathered only while the store serves, and where it will find space on the disk.
+
+use crate::account::{Account, NewAccount, NewPassword, UID_VALIDITY_LOST};
+use crate::block::RECORDS_MAX;
+use crate::hash::{Hash, Key};
+use crate::notes::{self, NoteChange};
+use crate::orders::{MAILBOX_NAME_MAX, Order, What};
+use crate::outcome::Refusal;
+use crate::pending::Pending;
+use crate::record::{self, REMOVED_RANGES};
+use crate::segments::Want;
+use crate::store::Store;
+use crate::types::{AccountId, BUILT_IN, MailboxId, MarkChange, OUTBOX, Origin, Place, Uid, UidRange};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use machine::UnixTime;
+use tasks::Continuation;
+
+impl Store {
+    /// Whether something has changed since [`Store::take_changes`] was asked.
+    pub fn has_changes(&self) -> bool {
+        self.parts.indexes.has_changes()
+    }
+
+    /// Whose mail may have changed since this was asked last: nobody is missing, and some may be there of whose nothing has.
+    pub fn take_changes(&mut self) -> impl Fn(AccountId) -> bool + use<> {
+        let changed = self.parts.indexes.take_changes();
+        move |account| changed.has(account.shard())
+    }
+
+    /// A message that has come into an outbox since the store serves, each once; it may be gone already.
+    pub fn next_posted(&mut self) -> Option<(AccountId, Uid)> {
+        self.parts.indexes.next_posted()
+    }
+
+    /// Whether there is one.
+    pub fn has_posted(&self) -> bool {
+        self.parts.indexes.has_posted()
+    }
+
+    /// How many octets each account may have in its mailboxes, by its address; `None`: as many as there is room for. Who has more already keeps them, and gets nothing before they
+    /// are fewer.
+    pub fn set_quotas(&mut self, quota: impl Fn(&str) -> Option<u64>) {
+        for account in self.parts.indexes.accounts_mut() {
+            account.quota.set_allowed(quota(&account.address));
+        }
+    }
+
+    /// Makes an account with its built-in mailboxes, empty; `continuation` is woken with [`crate::Outcome::AccountCreated`].
+    ///
+    /// Errors: `AddressTaken` for the address or an alias, `TooLarge`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn create_account(
+        &mut self,
+        new: &NewAccount<'_>,
+        now: UnixTime,
+        continuation: Continuation,
+    ) -> Result<AccountId, Refusal> {
+        self.condition.check_serving()?;
+        let parts = &mut self.parts;
+        let addresses = || core::iter::once(new.address).chain(new.aliases.iter().copied());
+        if addresses().any(|address| parts.indexes.owner_of(address).is_some()) {
+            return Err(Refusal::AddressTaken);
+        }
+        check_texts(new)?;
+        let id = account_id(&parts.superblock.key, new.address);
+        let uid_validity = u32::try_from(now.seconds()).unwrap_or(u32::MAX).max(1);
+        if !parts.segments.may_take(Want::Delivery) {
+            return Err(Refusal::DiskFull);
+        }
+        let shard = id.shard();
+        parts.journals.make_room(shard, RECORDS_MAX + BUILT_IN.len() * 64, &parts.segments)?;
+        if parts.indexes.account(id).is_some_and(Account::is_named) {
+            return Err(Refusal::AddressTaken);
+        }
+        let mut account = Account::unnamed(id);
+        account.address = new.address.into();
+        account.aliases = new.aliases.iter().map(|alias| Box::from(*alias)).collect();
+        account.password_hash = new.password_hash.into();
+        account.verifier = new.verifier.into();
+        record::put_account(parts.journals.gather(shard), account.texts());
+        for (mailbox, name) in BUILT_IN {
+            let known = parts.indexes.of(shard).mailbox(id, mailbox.0);
+            let counts = known.map_or((1, 0), |known| (known.uid_next, known.highest_modseq));
+            let kept = known.map(|known| known.uid_validity).filter(|kept| *kept > UID_VALIDITY_LOST);
+            let uid_validity = kept.unwrap_or(uid_validity);
+            record::put_mailbox(parts.journals.gather(shard), id, mailbox.0, uid_validity, counts, name);
+        }
+        parts.journals.wait(shard, Pending::Account(continuation, id));
+        parts.indexes.give_addresses(id, addresses().map(Box::from));
+        Ok(id)
+    }
+
+    /// Changes what an account's password and proofs of knowing it are checked against: both, since they are of one password. `continuation` is woken with
+    /// [`crate::Outcome::Changed`].
+    ///
+    /// Errors: `NoSuchAccount`, `TooLarge`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn set_password(
+        &mut self,
+        id: AccountId,
+        new: &NewPassword<'_>,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        self.condition.check_serving()?;
+        let parts = &mut self.parts;
+        let NewPassword { hash, verifier, replaced } = *new;
+        if hash.len().max(replaced.len()) > PASSWORD_HASH_MAX || verifier.len() > VERIFIER_MAX {
+            return Err(Refusal::TooLarge);
+        }
+        let shard = id.shard();
+        parts.journals.make_room(shard, RECORDS_MAX, &parts.segments)?;
+        let account = parts.indexes.of_mut(shard).accounts.get_mut(&id).filter(|account| account.is_named());
+        let account = account.ok_or(Refusal::NoSuchAccount)?;
+        // The record is made from the account as it will be; the index itself changes when the record is durable.
+        let mut texts = [hash, verifier, replaced].map(Box::from);
+        account.swap_password(&mut texts);
+        record::put_account(parts.journals.gather(shard), account.texts());
+        account.swap_password(&mut texts);
+        parts.journals.wait(shard, Pending::Change(continuation));
+        Ok(())
+    }
+
+    /// Removes the messages with these UIDs for good, all or none; `continuation` is woken with [`crate::Outcome::Changed`].
+    ///
+    /// Errors: `TooLarge` for more than 400 ranges, `NoSuchMailbox`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn remove(
+        &mut self,
+        account: AccountId,
+        mailbox: MailboxId,
+        uids: &[UidRange],
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        self.condition.check_serving()?;
+        let parts = &mut self.parts;
+        if uids.len() > REMOVED_RANGES {
+            return Err(Refusal::TooLarge);
+        }
+        let shard = account.shard();
+        parts.journals.make_room(shard, 32 + uids.len() * 8, &parts.segments)?;
+        let known = parts.indexes.of_mut(shard).mailbox_mut(account, mailbox.0).ok_or(Refusal::NoSuchMailbox)?;
+        let modseq = known.next_modseq();
+        let ranges: Vec<(u32, u32)> = uids.iter().map(|range| (range.first.0, range.last.0)).collect();
+        record::put_removed(parts.journals.gather(shard), account, mailbox.0, modseq, &ranges);
+        parts.journals.wait(shard, Pending::Change(continuation));
+        Ok(())
+    }
+
+    /// Changes flags and keywords of a message; `continuation` is woken with [`crate::Outcome::Changed`].
+    ///
+    /// Errors: `NoSuchMailbox`, `NoSuchMessage`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn mark(
+        &mut self,
+        account: AccountId,
+        mailbox: MailboxId,
+        uid: Uid,
+        change: MarkChange,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        self.condition.check_serving()?;
+        let parts = &mut self.parts;
+        let shard = account.shard();
+        parts.journals.make_room(shard, 64, &parts.segments)?;
+        let known = parts.indexes.of_mut(shard).mailbox_mut(account, mailbox.0).ok_or(Refusal::NoSuchMailbox)?;
+        known.messages.find(uid.0).ok_or(Refusal::NoSuchMessage)?;
+        let modseq = known.next_modseq();
+        let place = Place { mailbox: mailbox.0, uid: uid.0 };
+        record::put_marked(parts.journals.gather(shard), account, place, modseq, change);
+        parts.journals.wait(shard, Pending::Change(continuation));
+        Ok(())
+    }
+
+    /// Makes a mailbox; `continuation` is woken with [`crate::Outcome::MailboxCreated`], or refused with `NameTaken`, `TooMany` or
+    /// `NoSuchAccount`. Names are compared as they are: whoever calls brings them into one form first.
+    ///
+    /// Errors: `TooLarge` for an empty name or one of more than [`MAILBOX_NAME_MAX`] bytes, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn create_mailbox(
+        &mut self,
+        account: AccountId,
+        name: &str,
+        now: UnixTime,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        let now = u32::try_from(now.seconds()).unwrap_or(u32::MAX);
+        self.order(account, What::Create { name: checked(name)?, now }, continuation)
+    }
+
+    /// Gives a mailbox another name; `continuation` is woken with [`crate::Outcome::Changed`], or refused with `NameTaken`, `BuiltIn` or
+    /// `NoSuchMailbox`.
+    ///
+    /// Errors: as [`Store::create_mailbox`].
+    pub fn rename_mailbox(
+        &mut self,
+        account: AccountId,
+        MailboxId(mailbox): MailboxId,
+        name: &str,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        self.order(account, What::Rename { mailbox, name: checked(name)? }, continuation)
+    }
+
+    /// Removes an empty mailbox; `continuation` is woken with [`crate::Outcome::Changed`], or refused with `NotEmpty`, `BuiltIn` or
+    /// `NoSuchMailbox`.
+    ///
+    /// Errors: `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn delete_mailbox(
+        &mut self,
+        account: AccountId,
+        MailboxId(mailbox): MailboxId,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        self.order(account, What::Delete { mailbox }, continuation)
+    }
+
+    /// Files the messages with these UIDs, in ascending order, into another mailbox of the account, with their flags and GUIDs: each of them is
+    /// at every moment in one of the two. `continuation` is woken with [`crate::Outcome::Filed`], which says how far it went, or refused with `NoSuchMailbox` or
+    /// `NoSuchMessage` (none of them is there).
+    ///
+    /// Errors: `BuiltIn` for the outbox, into which nothing gets but by a delivery; `TooLarge` for more than 400 ranges, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn file(
+        &mut self,
+        account: AccountId,
+        MailboxId(from): MailboxId,
+        uids: &[UidRange],
+        MailboxId(to): MailboxId,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        if MailboxId(to) == OUTBOX {
+            return Err(Refusal::BuiltIn);
+        }
+        if uids.len() > REMOVED_RANGES {
+            return Err(Refusal::TooLarge);
+        }
+        self.order(account, What::File { from, uids: uids.into(), to }, continuation)
+    }
+
+    /// Changes notes of an account, all or none; `continuation` is woken with [`crate::Outcome::Changed`], or refused with `TooMany` for more of them than
+    /// [`crate::NOTES_MAX`], or [`crate::NOTES_BYTES_MAX`], `NoSuchNote`
+    /// where nothing is there to be replaced or removed, or `NoSuchAccount`.
+    ///
+    /// Errors: `TooLarge` for a key or a value that is too long or empty, or too many changes, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn change_notes(
+        &mut self,
+        account: AccountId,
+        changes: Vec<NoteChange>,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        notes::check(&changes)?;
+        self.order(account, What::Note { changes: changes.into() }, continuation)
+    }
+
+    /// Nobody brings this letter to the account any more: that it has arrived need not be known any longer. `continuation` is woken as by [`Store::change_notes`].
+    ///
+    /// Errors: `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn forget_arrival(
+        &mut self,
+        account: AccountId,
+        origin: Origin,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        let forgotten = NoteChange::Remove(Box::from(&origin.key()[..]));
+        self.order(account, What::Note { changes: [forgotten].into() }, continuation)
+    }
+
+    fn order(&mut self, account: AccountId, what: What, continuation: Continuation) -> Result<(), Refusal> {
+        self.condition.check_serving()?;
+        let parts = &mut self.parts;
+        parts.journals.make_room(account.shard(), RECORDS_MAX, &parts.segments)?;
+        parts.journals.order(account.shard(), Order::new(account, what, continuation))
+    }
+}
+
+/// The id that an account with this address has.
+fn account_id(key: &Key, address: &str) -> AccountId {
+    let Hash(bytes) = key.hash_name(address.as_bytes());
+    AccountId(Hash(bytes).short())
+}
+
+fn checked(name: &str) -> Result<Box<str>, Refusal> {
+    let fits = (1..=MAILBOX_NAME_MAX).contains(&name.len());
+    if fits { Ok(name.into()) } else { Err(Refusal::TooLarge) }
+}
+
+const ADDRESS_MAX: usize = 254;
+const ALIASES_MAX: usize = 8;
+const PASSWORD_HASH_MAX: usize = 256;
+const VERIFIER_MAX: usize = 256;
+
+fn check_texts(new: &NewAccount<'_>) -> Result<(), Refusal> {
+    let fits = |text: &str, most: usize| !text.is_empty() && text.len() <= most;
+    let sound = fits(new.address, ADDRESS_MAX)
+        && new.aliases.len() <= ALIASES_MAX
+        && new.aliases.iter().all(|alias| fits(alias, ADDRESS_MAX))
+        && new.password_hash.len() <= PASSWORD_HASH_MAX
+        && new.verifier.len() <= VERIFIER_MAX;
+    if sound { Ok(()) } else { Err(Refusal::TooLarge) }
+}
+
+const _: () = assert!(
+    (ADDRESS_MAX + 2) * (ALIASES_MAX + 1) + 2 * PASSWORD_HASH_MAX + VERIFIER_MAX + 32 <= RECORDS_MAX,
+    "the largest account fits into a block"
+);

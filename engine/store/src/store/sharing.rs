@@ -1,0 +1,205 @@
+//! How the shards come to be owned by several cores: the keeper opens the disk, and hands over to each other core its share.
+//!
+//! Shard s is owned by core s mod n. How many cores own some is decided anew each time the disk is opened: all, unless there is so
+//! little space that more than half of it would be kept by one from another. The disk knows nothing of it.
+//!
+//! Invariants:
+//! - Shards are handed over when nothing of any is under way, and with everything that is known of them.
+//! - Every segment is the keeper's or one guest's: with the shard that lives in it, or free.
+
+use crate::backing::Purpose;
+use crate::checkpoint::Checkpointer;
+use crate::index::Index;
+use crate::journals::Journals;
+use crate::keeper::{self, Answer, Errand, Guest, Role, Told, Wanted};
+use crate::layout::ShardId;
+use crate::outcome::State;
+use crate::parts::Parts;
+use crate::segments::Segments;
+use crate::shards::{PerShard, ShardSet};
+use crate::store::{Store, slots};
+use crate::superblock::Superblock;
+use crate::types::{AccountId, Limits};
+use crate::writing::refresh_reserve;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use machine::{CoreId, DiskOperation, DiskRequest};
+
+/// The shards of one core, and what it has to know of the disk that they lie on.
+pub struct Share {
+    state: State,
+    superblock: Superblock,
+    segments: Segments,
+    indexes: PerShard<Index>,
+    journals: Journals,
+    started: ShardSet,
+    checkpointer: Checkpointer,
+}
+
+impl fmt::Debug for Share {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Share of a store that is {:?}", self.state)
+    }
+}
+
+/// How many cores own shards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Owners(u8);
+
+impl Owners {
+    /// The first core owns all.
+    pub const ONE: Owners = Owners(1);
+
+    /// The core that owns an account.
+    #[inline]
+    pub fn of(self, account: AccountId) -> CoreId {
+        self.of_shard(account.shard())
+    }
+
+    /// How many they are: the first cores of the machine.
+    pub fn count(self) -> u8 {
+        self.0
+    }
+
+    fn of_shard(self, shard: ShardId) -> CoreId {
+        CoreId(shard.0 % self.0)
+    }
+
+    /// The shards of `core`, a bit each.
+    pub(crate) fn shards_of(self, core: CoreId) -> ShardSet {
+        ShardId::all().filter(|shard| self.of_shard(*shard) == core).collect()
+    }
+}
+
+impl Store {
+    /// A store that waits for its share of the shards: see [`Store::take_over`].
+    pub fn guest(limits: Limits, seed: [u8; 32]) -> Store {
+        Store::unopened(limits, None, seed, Role::Guest(Guest::default()), 1)
+    }
+
+    /// Gives away what other cores are to own, as soon as the store is open and nothing is under way: how many cores own something,
+    /// and the shares of those but the first, in their order. To be called once, and before anything but accounts was asked for.
+    pub fn share_out(&mut self, cores: u8) -> Option<(Owners, Vec<Box<Share>>)> {
+        if !self.can_be_shared() {
+            return None;
+        }
+        let owners = owners(cores, &self.parts);
+        let state = self.state();
+        let mut shares = Vec::new();
+        for core in (1..owners.0).map(CoreId) {
+            let theirs = owners.shards_of(core);
+            shares.push(Box::new(share(theirs, state, &mut self.parts, &mut self.checkpointer)));
+        }
+        refresh_reserve(&mut self.parts);
+        let left = self.parts.segments.spare();
+        shares.iter_mut().for_each(|share| share.segments.set_elsewhere(left));
+        self.cleaner.turn_on();
+        Some((owners, shares))
+    }
+
+    /// Owns these shards from now on.
+    pub fn take_over(&mut self, share: Box<Share>) {
+        let Share { state, superblock, segments, indexes, journals, started, checkpointer } = *share;
+        let parts = &mut self.parts;
+        (parts.superblock, parts.segments, parts.journals) = (superblock, segments, journals);
+        parts.indexes.take_over(indexes);
+        parts.commit.take_over_started(started);
+        refresh_reserve(parts);
+        self.checkpointer = checkpointer;
+        self.cleaner.turn_on();
+        self.condition.has_opened(state);
+    }
+
+    fn can_be_shared(&self) -> bool {
+        match self.state() {
+            State::Opening | State::Refused(_) => false,
+            State::ReadOnly(_) => self.parts.backing.is_idle(),
+            State::Serving => {
+                let is_without_group = self.parts.commit.is_idle() && !self.parts.commit.has_to_seal();
+                is_without_group && self.parts.backing.is_idle() && !self.checkpointer.is_at_end()
+            }
+        }
+    }
+
+    /// A guest's errand has arrived.
+    pub fn errand_arrived(&mut self, from: CoreId, Errand(wanted): Errand) {
+        let is_serving = self.state() == State::Serving;
+        let parts = &mut self.parts;
+        match wanted {
+            Wanted::Disk(request) if request.operation == DiskOperation::Flush => {
+                let (role, mut slots) = slots(parts);
+                let ended = role.flush_for(from, request.token, &mut slots);
+                self.flush_ended(ended);
+            }
+            Wanted::Disk(DiskRequest { token, operation, sector, buffer }) => {
+                parts.backing.push(operation, sector, buffer, Purpose::Errand { core: from, token });
+            }
+            Wanted::Root(shard, root) => parts.role.root_changed(&mut parts.superblock, shard, root),
+            Wanted::Segments(count) => parts.role.lend_segments(from, count, &mut parts.segments, is_serving),
+            Wanted::Segment(segment) => parts.segments.take_back(segment),
+            Wanted::Failed(why) => self.fail(why),
+        }
+    }
+
+    /// What a guest is to be told next.
+    pub fn next_answer(&mut self, core: CoreId) -> Option<Answer> {
+        self.parts.role.next_answer(core)
+    }
+
+    /// Whether a guest is to be told something.
+    pub fn has_answers(&self) -> bool {
+        self.parts.role.has_answers()
+    }
+
+    /// What the keeper has to do next.
+    pub fn next_errand(&mut self) -> Option<Errand> {
+        let parts = &mut self.parts;
+        parts.role.next_errand(&mut parts.backing)
+    }
+
+    /// Whether there is a [`Store::next_errand`].
+    pub fn has_errands(&self) -> bool {
+        self.parts.role.has_errands(&self.parts.backing)
+    }
+
+    /// The keeper says something.
+    pub fn answer_arrived(&mut self, Answer(told): Answer) {
+        match told {
+            Told::Disk(completion) => self.disk_completed(completion),
+            Told::Failed(why) => self.fail(why),
+            Told::Retry => self.condition.wants_retry(),
+            Told::Segments(granted, left) => {
+                let Parts { role, segments, wakes, .. } = &mut self.parts;
+                role.segments_arrived(granted, left, segments);
+                self.deliveries.offer_space(wakes);
+            }
+        }
+    }
+}
+
+/// As many as keep from each other no more than half of the free space.
+fn owners(cores: u8, parts: &Parts) -> Owners {
+    let is_enough = |count: &u8| {
+        let keeps = |core| keeper::kept_from_others(reserve_for(Owners(*count).shards_of(CoreId(core)), parts));
+        2 * (0..*count).map(keeps).sum::<u32>() <= parts.segments.free()
+    };
+    Owners((2..=cores).rev().find(is_enough).unwrap_or(1))
+}
+
+fn reserve_for(shards: ShardSet, parts: &Parts) -> u32 {
+    parts.journals.reserve_of(shards, &parts.indexes, parts.segments.geometry())
+}
+
+fn share(theirs: ShardSet, state: State, parts: &mut Parts, checkpointer: &mut Checkpointer) -> Share {
+    let free = keeper::free_to_begin_with(reserve_for(theirs, parts));
+    Share {
+        state,
+        superblock: parts.superblock.clone(),
+        segments: parts.segments.split_off(free, theirs),
+        indexes: parts.indexes.split_off(theirs),
+        journals: parts.journals.split_off(theirs),
+        started: parts.commit.split_started(theirs),
+        checkpointer: checkpointer.split_off(theirs),
+    }
+}
