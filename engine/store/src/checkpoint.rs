@@ -129,26 +129,26 @@ fn begin_if_due(parts: &mut Parts) -> Option<Checkpoint> {
 fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
     match cursor {
         Cursor::Shard => {
-            record::put_shard(out, index.guid_next);
+            record::put_shard(out, index.guid_next());
             Cursor::Account(AccountId(0))
         }
-        Cursor::Account(from) => match index.accounts.range(from..).next() {
-            Some((id, account)) => {
+        Cursor::Account(from) => match index.account_from(from) {
+            Some(account) => {
                 if account.is_named() {
                     record::put_account(out, account.texts());
                 }
-                account.notes.iter().for_each(|(key, value)| record::put_note(out, *id, key, value));
+                account.notes.iter().for_each(|(key, value)| record::put_note(out, account.id, key, value));
                 // The number that was given last, where its mailbox does not say it. One that is there must not be told to be gone: what is told is done, also here.
                 let last = account.mailbox_next - 1;
                 if account.mailbox(last).is_none() {
-                    record::put_gone(out, *id, last);
+                    record::put_gone(out, account.id, last);
                 }
-                Cursor::Mailbox(*id, 0)
+                Cursor::Mailbox(account.id, 0)
             }
             None => Cursor::End,
         },
         Cursor::Mailbox(id, from) => {
-            let mailboxes = index.accounts.get(&id).map(|account| &account.mailboxes);
+            let mailboxes = index.account(id).map(|account| &account.mailboxes);
             match mailboxes.and_then(|mailboxes| mailboxes.range(from..).next()) {
                 Some((number, mailbox)) => {
                     let counts = (mailbox.uid_next, mailbox.highest_modseq);
@@ -171,7 +171,7 @@ fn messages(index: &Index, (id, number, from): (AccountId, u32, u32), out: &mut 
     let limit = out.len() + RANGE_CHUNKS_BYTES;
     let (mut count, mut last) = (0, None);
     let _ = entries().try_for_each(|entry| {
-        if let Some(placed) = index.placed.get(&entry.guid()) {
+        if let Some(placed) = index.placed(entry.guid()) {
             record::put_chunks(out, entry.guid(), &placed.pages);
         }
         (count, last) = (count + 1, Some(entry.uid));

@@ -214,7 +214,7 @@ fn choose_victim(segments: &mut Segments) -> Option<Job> {
 fn living(indexes: &Indexes, chunk: &Chunk, page: Page) -> Option<Move> {
     let header = &chunk.header;
     let index = indexes.of(header.account.shard());
-    let found = match (header.last, index.placed.get(&header.guid)) {
+    let found = match (header.last, index.placed(header.guid)) {
         (_, Some(placed)) => {
             let known = *placed.pages.get(header.index as usize)?;
             (placed.account == header.account && known == page.0).then_some(placed.place)

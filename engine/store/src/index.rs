@@ -46,13 +46,13 @@ pub(crate) enum Space {
 /// All that a shard knows.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    pub(crate) accounts: BTreeMap<AccountId, Account>,
-    pub(crate) placed: BTreeMap<u64, Placed>,
-    pub(crate) guid_next: u64,
-    pub(crate) messages: u64,
-    pub(crate) placed_chunks: u64,
+    accounts: BTreeMap<AccountId, Account>,
+    placed: BTreeMap<u64, Placed>,
+    guid_next: u64,
+    messages: u64,
+    placed_chunks: u64,
     /// What notes take, as [`bytes_of_note`] counts it.
-    pub(crate) note_bytes: u64,
+    note_bytes: u64,
     /// The chunks of messages whose own record comes later in the group.
     announced: BTreeMap<u64, Vec<u32>>,
     /// Where messages went that were filed in this group: what was asked of them before still speaks of where they were.
@@ -63,6 +63,48 @@ impl Index {
     /// The empty index of a shard, whose GUID numbers are its own.
     pub(crate) fn of_shard(shard: ShardId) -> Index {
         Index { guid_next: u64::from(shard.0) << 42, ..Index::default() }
+    }
+
+    pub(crate) fn account(&self, id: AccountId) -> Option<&Account> {
+        self.accounts.get(&id)
+    }
+
+    pub(crate) fn account_mut(&mut self, id: AccountId) -> Option<&mut Account> {
+        self.accounts.get_mut(&id)
+    }
+
+    /// All accounts, ascending.
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = &Account> {
+        self.accounts.values()
+    }
+
+    pub(crate) fn accounts_mut(&mut self) -> impl Iterator<Item = &mut Account> {
+        self.accounts.values_mut()
+    }
+
+    /// The account with this id, or the next one.
+    pub(crate) fn account_from(&self, id: AccountId) -> Option<&Account> {
+        self.accounts.range(id..).next().map(|(_, account)| account)
+    }
+
+    /// The message with this GUID number, if it is not found by what its chunks say of it.
+    pub(crate) fn placed(&self, guid: u64) -> Option<&Placed> {
+        self.placed.get(&guid)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn all_placed(&self) -> impl Iterator<Item = &Placed> {
+        self.placed.values()
+    }
+
+    /// The GUID number that is given next.
+    pub(crate) fn guid_next(&self) -> u64 {
+        self.guid_next
+    }
+
+    /// Leaves out so many GUID numbers.
+    pub(crate) fn skip_guids(&mut self, count: u64) {
+        self.guid_next += count;
     }
 
     /// What messages and notes take in memory at most.

@@ -58,19 +58,19 @@ impl Indexes {
     }
 
     pub(crate) fn account(&self, id: AccountId) -> Option<&Account> {
-        self.of(id.shard()).accounts.get(&id)
+        self.of(id.shard()).account(id)
     }
 
     fn account_mut(&mut self, id: AccountId) -> Option<&mut Account> {
-        self.of_mut(id.shard()).accounts.get_mut(&id)
+        self.of_mut(id.shard()).account_mut(id)
     }
 
     pub(crate) fn accounts(&self) -> impl Iterator<Item = &Account> {
-        self.iter().flat_map(|index| index.accounts.values())
+        self.iter().flat_map(Index::accounts)
     }
 
     pub(crate) fn accounts_mut(&mut self) -> impl Iterator<Item = &mut Account> {
-        self.shards.iter_mut().flat_map(|(_, index)| index.accounts.values_mut())
+        self.shards.iter_mut().flat_map(|(_, index)| index.accounts_mut())
     }
 
     /// Whether messages may take no more memory.
@@ -179,9 +179,9 @@ impl Indexes {
     pub(crate) fn opened(&mut self, random: &mut Random, findings: &mut Findings) {
         let mut nameless = Vec::new();
         for (_, index) in self.shards.iter_mut() {
-            index.guid_next += 1 + (random.number() & 0xFFFF);
+            index.skip_guids(1 + (random.number() & 0xFFFF));
             self.resident_bytes += index.resident_bytes();
-            for account in index.accounts.values() {
+            for account in index.accounts() {
                 if !account.is_named() {
                     nameless.push(account.id);
                 }

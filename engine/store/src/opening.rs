@@ -356,7 +356,7 @@ fn claim_bodies(shard: ShardId, parts: &mut Parts, findings: &mut Findings) {
     let Parts { indexes, segments, .. } = parts;
     let index = indexes.of(shard);
     let mut misplaced = Vec::new();
-    for account in index.accounts.values() {
+    for account in index.accounts() {
         for entry in account.mailboxes.values().flat_map(|mailbox| mailbox.messages.iter()) {
             for (page, pages) in index.chunks(entry) {
                 if !segments.claim_body(page, pages, shard) {

@@ -63,7 +63,7 @@ impl Order {
 
     /// Appends the records. The index changes when they are durable; only the numbers that are given out are taken from it now.
     fn carry_out(&self, index: &mut Index, limit: usize, out: &mut Vec<u8>) -> Result<Pending, Refusal> {
-        let account = index.accounts.get_mut(&self.account).filter(|account| account.is_named());
+        let account = index.account_mut(self.account).filter(|account| account.is_named());
         let account = account.ok_or(Refusal::NoSuchAccount)?;
         match &self.what {
             What::Create { name, now } => {
@@ -161,7 +161,7 @@ fn file(
             if out.len() >= limit {
                 break;
             }
-            let placed = index.placed.get(&entry.guid());
+            let placed = index.placed(entry.guid());
             record::put_chunks(out, entry.guid(), placed.map_or(&[entry.page], |placed| &placed.pages));
             let place = Place { mailbox: from, uid: entry.uid };
             let filed = entry.filed(next, modseq);

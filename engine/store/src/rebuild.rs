@@ -149,7 +149,7 @@ impl Rebuild {
             let root = parts.superblock.root(shard);
             let page = root.map_or(Page(0), |root| parts.segments.geometry().first_page(root.segment));
             findings.note(page.sector(), Damage::Rebuilt(*back.of(shard)));
-            let accounts = parts.indexes.of_mut(shard).accounts.values_mut();
+            let accounts = parts.indexes.of_mut(shard).accounts_mut();
             for mailbox in accounts.flat_map(|account| account.mailboxes.values_mut()) {
                 mailbox.saw(mailbox.uid_next.saturating_add(UIDS_SKIPPED), mailbox.highest_modseq);
             }
@@ -173,7 +173,7 @@ fn lacks(parts: &Parts, account: AccountId, guid: u64, found: &Found) -> bool {
     let index = parts.indexes.of(account.shard());
     let known = index.mailbox(account, header.mailbox);
     let taken = known.and_then(|mailbox: &Mailbox| mailbox.messages.find(last.uid));
-    found.pages().is_some() && taken.is_none_or(|entry| entry.guid() != guid) && !index.placed.contains_key(&guid)
+    found.pages().is_some() && taken.is_none_or(|entry| entry.guid() != guid) && index.placed(guid).is_none()
 }
 
 /// Puts a message back that the index lacks.

@@ -111,7 +111,7 @@ impl Store {
         }
         let shard = id.shard();
         parts.journals.make_room(shard, RECORDS_MAX, &parts.segments)?;
-        let account = parts.indexes.of_mut(shard).accounts.get_mut(&id).filter(|account| account.is_named());
+        let account = parts.indexes.of_mut(shard).account_mut(id).filter(|account| account.is_named());
         let account = account.ok_or(Refusal::NoSuchAccount)?;
         // The record is made from the account as it will be; the index itself changes when the record is durable.
         let mut texts = [hash, verifier, replaced].map(Box::from);

@@ -337,7 +337,7 @@ fn guids_never_repeat() {
             // All messages are removed, yet none of their numbers is given again.
             for guid in &seen {
                 let number = *guid as u64;
-                let next = rig.store.parts().indexes.of(ShardId((number >> 42) as u8)).guid_next;
+                let next = rig.store.parts().indexes.of(ShardId((number >> 42) as u8)).guid_next();
                 assert!(next > number, "GUID number {number:x} again, next is {next:x}");
             }
         }

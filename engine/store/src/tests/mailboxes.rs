@@ -290,7 +290,7 @@ fn what_is_filed_while_a_checkpoint_walks_between_the_two_mailboxes_is_not_lost(
     assert_eq!(rig.read(ada, &inbox[0]), Ok(body(800, 10)));
     assert_eq!(rig.list_in(ada, ARCHIVE).len(), 799);
     // Compaction and a rebuild ask where it is.
-    assert_eq!(rig.store.parts().indexes.iter().map(|shard| shard.placed.len()).sum::<usize>(), 800);
+    assert_eq!(rig.store.parts().indexes.iter().map(|shard| shard.all_placed().count()).sum::<usize>(), 800);
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn a_chunk_that_moves_is_found_where_its_message_was_filed_to() {
     apply(Record::Moved { account, mailbox: 1, uid: 1, guid, index: 0, from: Page(30), to: Page(50) });
     let known = *index.mailbox(account, 4).unwrap().messages.find(9).unwrap();
     assert_eq!(index.chunk(&known, 0), Some((Page(50), 1)));
-    assert_eq!(index.placed[&guid].pages, [50]);
+    assert_eq!(index.placed(guid).unwrap().pages, [50]);
 }
 
 /// What chunks say of their mailbox is old when a message was filed: compaction must not take it for dead.
@@ -362,7 +362,7 @@ fn compaction_keeps_what_was_filed() {
     let kept: Vec<u32> = (1..=40).filter(|number| number % 4 == 0).collect();
     filed(rig.file(ada, INBOX, &kept, ARCHIVE));
     let pages = |rig: &Rig| {
-        rig.store.parts().indexes.iter().flat_map(|one| one.placed.values()).map(|one| one.pages[0]).collect::<Vec<_>>()
+        rig.store.parts().indexes.iter().flat_map(|one| one.all_placed()).map(|one| one.pages[0]).collect::<Vec<_>>()
     };
     let before = pages(&rig);
     let rest: Vec<u32> = (1..=40).filter(|number| number % 4 != 0).collect();
