@@ -6,11 +6,13 @@
 //! - The number of a mailbox is never used again.
 
 use crate::conversations::Conversations;
-use crate::messages::Messages;
+use crate::mailbox::{Mailbox, UID_VALIDITY_LOST};
+use crate::messages::Entry;
 use crate::notes::Notes;
+use crate::outcome::Refusal;
 use crate::quotas::Quota;
 use crate::record::AccountTexts;
-use crate::types::{AccountId, BUILT_IN, MailboxId, MailboxInfo, Modseq, Uid};
+use crate::types::{AccountId, BUILT_IN, MailboxId};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -91,7 +93,7 @@ impl<'a> AccountInfo<'a> {
 
     /// Its mailboxes and their names.
     pub fn mailboxes(&self) -> impl Iterator<Item = (MailboxId, &'a str)> {
-        self.account.mailboxes.values().map(|mailbox| (MailboxId(mailbox.id), &*mailbox.name))
+        self.account.mailboxes.values().map(|mailbox| (MailboxId(mailbox.id()), mailbox.name()))
     }
 
     /// Octets of the messages in its mailboxes, but for the outbox.
@@ -110,84 +112,24 @@ impl<'a> AccountInfo<'a> {
     }
 }
 
-/// A mailbox of an account.
-#[derive(Debug)]
-pub(crate) struct Mailbox {
-    pub(crate) id: u32,
-    pub(crate) name: Box<str>,
-    pub(crate) uid_validity: u32,
-    pub(crate) uid_next: u32,
-    pub(crate) highest_modseq: u64,
-    /// The next UID and the last MODSEQ that were given out, durable or not.
-    pub(crate) given_uid_next: u32,
-    pub(crate) given_modseq: u64,
-    pub(crate) messages: Messages,
-}
-
-impl Mailbox {
-    fn new(id: u32) -> Mailbox {
-        let built_in = BUILT_IN.iter().find(|(known, _)| known.0 == id);
-        Mailbox {
-            id,
-            name: Box::from(built_in.map_or("", |(_, name)| name)),
-            uid_validity: UID_VALIDITY_LOST,
-            uid_next: 1,
-            highest_modseq: 0,
-            given_uid_next: 1,
-            given_modseq: 0,
-            messages: Messages::default(),
-        }
-    }
-
-    /// What users of the store are told of it.
-    pub(crate) fn info(&self) -> MailboxInfo {
-        MailboxInfo {
-            uid_validity: self.uid_validity,
-            uid_next: Uid(self.uid_next),
-            highest_modseq: Modseq(self.highest_modseq),
-            messages: self.messages.len(),
-            unseen: self.messages.unseen(),
-            octets: self.messages.octets(),
-        }
-    }
-
-    pub(crate) fn saw(&mut self, uid_next: u32, modseq: u64) {
-        self.uid_next = self.uid_next.max(uid_next);
-        self.highest_modseq = self.highest_modseq.max(modseq);
-        self.given_uid_next = self.given_uid_next.max(self.uid_next);
-        self.given_modseq = self.given_modseq.max(self.highest_modseq);
-    }
-
-    pub(crate) fn next_uid(&mut self) -> u32 {
-        let uid = self.given_uid_next;
-        self.given_uid_next = uid.saturating_add(1);
-        uid
-    }
-
-    pub(crate) fn next_modseq(&mut self) -> u64 {
-        self.given_modseq += 1;
-        self.given_modseq
-    }
-}
-
 /// An account.
 #[derive(Debug)]
 pub(crate) struct Account {
-    pub(crate) id: AccountId,
+    id: AccountId,
     /// Empty while no record of it is known.
-    pub(crate) address: Box<str>,
-    pub(crate) aliases: Vec<Box<str>>,
-    pub(crate) password_hash: Box<str>,
-    pub(crate) verifier: Box<str>,
+    address: Box<str>,
+    aliases: Vec<Box<str>>,
+    password_hash: Box<str>,
+    verifier: Box<str>,
     /// The password hash of the configuration's in whose place `password_hash` is; empty where that
     /// one is the configuration's.
-    pub(crate) replaced: Box<str>,
-    pub(crate) notes: Notes,
-    pub(crate) mailboxes: BTreeMap<u32, Mailbox>,
-    pub(crate) conversations: Conversations,
-    pub(crate) quota: Quota,
+    replaced: Box<str>,
+    notes: Notes,
+    mailboxes: BTreeMap<u32, Mailbox>,
+    conversations: Conversations,
+    quota: Quota,
     /// The number of the mailbox that is made next: none is ever used again.
-    pub(crate) mailbox_next: u32,
+    mailbox_next: u32,
 }
 
 impl Account {
@@ -220,13 +162,6 @@ impl Account {
         self.mailboxes.get_mut(&id)
     }
 
-    /// Password hash, verifier and what the hash has replaced.
-    pub(crate) fn swap_password(&mut self, [hash, verifier, replaced]: &mut [Box<str>; 3]) {
-        core::mem::swap(&mut self.password_hash, hash);
-        core::mem::swap(&mut self.verifier, verifier);
-        core::mem::swap(&mut self.replaced, replaced);
-    }
-
     /// What a record says of it.
     pub(crate) fn texts(&self) -> AccountTexts<'_> {
         AccountTexts {
@@ -239,17 +174,120 @@ impl Account {
         }
     }
 
+    pub(crate) fn id(&self) -> AccountId {
+        self.id
+    }
+
+    pub(crate) fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    pub(crate) fn conversations(&self) -> &Conversations {
+        &self.conversations
+    }
+
+    pub(crate) fn quota(&self) -> &Quota {
+        &self.quota
+    }
+
+    /// Its addresses; none while no record of it is known.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = &Box<str>> {
+        core::iter::once(&self.address).chain(&self.aliases).filter(|address| !address.is_empty())
+    }
+
+    /// Its mailboxes, ascending.
+    pub(crate) fn mailboxes(&self) -> impl Iterator<Item = &Mailbox> {
+        self.mailboxes.values()
+    }
+
+    pub(crate) fn mailboxes_mut(&mut self) -> impl Iterator<Item = &mut Mailbox> {
+        self.mailboxes.values_mut()
+    }
+
+    /// The mailbox with this number, or the next one.
+    pub(crate) fn mailbox_from(&self, id: u32) -> Option<&Mailbox> {
+        self.mailboxes.range(id..).next().map(|(_, mailbox)| mailbox)
+    }
+
+    /// The number of the mailbox that is made next.
+    pub(crate) fn mailbox_next(&self) -> u32 {
+        self.mailbox_next
+    }
+
+    /// A record says this of it. It has its built-in mailboxes, whatever became of their own records.
+    pub(crate) fn is_written(&mut self, texts: AccountTexts<'_>) {
+        self.address = texts.address.into();
+        self.aliases = texts.aliases.into();
+        self.password_hash = texts.password_hash.into();
+        self.verifier = texts.verifier.into();
+        self.replaced = texts.replaced.into();
+        for (mailbox, _) in BUILT_IN {
+            self.mailbox_or_new(mailbox.0, UID_VALIDITY_LOST);
+        }
+    }
+
+    /// A note is this from now on; without a value it is not there any more. What it was before.
+    pub(crate) fn note(&mut self, key: &[u8], value: &[u8]) -> Option<Box<[u8]>> {
+        match value {
+            [] => self.notes.remove(key),
+            _ => self.notes.insert(key.into(), value.into()),
+        }
+    }
+
+    /// Keeps space for a message that comes: see [`Quota::reserve`].
+    pub(crate) fn reserve(&mut self, mailbox: MailboxId, octets: u32) -> Result<(), Refusal> {
+        self.quota.reserve(mailbox, octets)
+    }
+
+    /// Its delivery is over.
+    pub(crate) fn release(&mut self, mailbox: MailboxId, octets: u32) {
+        self.quota.release(mailbox, octets);
+    }
+
+    /// Its messages may have so many octets; `None`: as many as there is room for.
+    pub(crate) fn allow(&mut self, octets: Option<u64>) {
+        self.quota.set_allowed(octets);
+    }
+
     pub(crate) fn mailbox_or_new(&mut self, id: u32, uid_validity: u32) -> &mut Mailbox {
         self.mailbox_next = self.mailbox_next.max(id.saturating_add(1));
         let mailbox = self.mailboxes.entry(id).or_insert_with(|| Mailbox::new(id));
-        mailbox.uid_validity = mailbox.uid_validity.max(uid_validity);
+        mailbox.is_valid_from(uid_validity);
         mailbox
     }
-}
 
-/// The UIDVALIDITY of a mailbox that is known by its messages or its account alone, for the moment
-/// or for good.
-pub(crate) const UID_VALIDITY_LOST: u32 = 1;
+    /// Puts a message into a mailbox; false when its UID is taken.
+    pub(crate) fn insert(&mut self, mailbox: u32, uid_validity: u32, entry: Entry) -> bool {
+        let known = self.mailbox_or_new(mailbox, uid_validity);
+        known.saw(entry.uid.saturating_add(1), entry.modseq());
+        if !known.messages_mut().insert(entry) {
+            return false;
+        }
+        self.conversations.insert(mailbox, &entry);
+        self.quota.add(mailbox, entry.octets);
+        true
+    }
+
+    /// Takes the messages from `first` to `last` out of a mailbox, telling each to `removed`.
+    pub(crate) fn remove(&mut self, mailbox: u32, first: u32, last: u32, removed: &mut impl FnMut(&Entry)) {
+        let Account { mailboxes, conversations, quota, .. } = self;
+        let Some(known) = mailboxes.get_mut(&mailbox) else { return };
+        known.messages_mut().remove(first, last, &mut |entry| {
+            conversations.remove(mailbox, entry);
+            quota.remove(mailbox, entry.octets);
+            removed(entry);
+        });
+    }
+
+    /// A mailbox is gone, and no other ever has its number.
+    pub(crate) fn remove_mailbox(&mut self, mailbox: u32) {
+        if let Some(gone) = self.mailboxes.remove(&mailbox) {
+            gone.messages().iter().for_each(|entry| self.conversations.remove(mailbox, entry));
+            gone.messages().iter().for_each(|entry| self.quota.remove(mailbox, entry.octets));
+        }
+        self.mailbox_next = self.mailbox_next.max(mailbox.saturating_add(1));
+    }
+}
 
 /// The number of the first mailbox that is not built in.
 pub(crate) const OWN_MAILBOX_MIN: u32 = 16;

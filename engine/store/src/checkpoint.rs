@@ -137,27 +137,24 @@ fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
                 if account.is_named() {
                     record::put_account(out, account.texts());
                 }
-                account.notes.iter().for_each(|(key, value)| record::put_note(out, account.id, key, value));
+                account.notes().iter().for_each(|(key, value)| record::put_note(out, account.id(), key, value));
                 // The number that was given last, where its mailbox does not say it. One that is there must not be told to be gone: what is told is done, also here.
-                let last = account.mailbox_next - 1;
+                let last = account.mailbox_next() - 1;
                 if account.mailbox(last).is_none() {
-                    record::put_gone(out, account.id, last);
+                    record::put_gone(out, account.id(), last);
                 }
-                Cursor::Mailbox(account.id, 0)
+                Cursor::Mailbox(account.id(), 0)
             }
             None => Cursor::End,
         },
-        Cursor::Mailbox(id, from) => {
-            let mailboxes = index.account(id).map(|account| &account.mailboxes);
-            match mailboxes.and_then(|mailboxes| mailboxes.range(from..).next()) {
-                Some((number, mailbox)) => {
-                    let counts = (mailbox.uid_next, mailbox.highest_modseq);
-                    record::put_mailbox(out, id, *number, mailbox.uid_validity, counts, &mailbox.name);
-                    Cursor::Messages(id, *number, 1)
-                }
-                None => id.0.checked_add(1).map_or(Cursor::End, |next| Cursor::Account(AccountId(next))),
+        Cursor::Mailbox(id, from) => match index.account(id).and_then(|account| account.mailbox_from(from)) {
+            Some(mailbox) => {
+                let counts = mailbox.counts();
+                record::put_mailbox(out, id, mailbox.id(), mailbox.uid_validity(), counts, mailbox.name());
+                Cursor::Messages(id, mailbox.id(), 1)
             }
-        }
+            None => id.0.checked_add(1).map_or(Cursor::End, |next| Cursor::Account(AccountId(next))),
+        },
         Cursor::Messages(id, number, from) => messages(index, (id, number, from), out),
         Cursor::End => Cursor::End,
     }
@@ -167,7 +164,7 @@ fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
 fn messages(index: &Index, (id, number, from): (AccountId, u32, u32), out: &mut Vec<u8>) -> Cursor {
     let next_mailbox = Cursor::Mailbox(id, number.saturating_add(1));
     let Some(mailbox) = index.mailbox(id, number) else { return next_mailbox };
-    let entries = || mailbox.messages.iter_from(from).take(RANGE_ENTRIES);
+    let entries = || mailbox.messages().iter_from(from).take(RANGE_ENTRIES);
     let limit = out.len() + RANGE_CHUNKS_BYTES;
     let (mut count, mut last) = (0, None);
     let _ = entries().try_for_each(|entry| {

@@ -220,7 +220,7 @@ fn living(indexes: &Indexes, chunk: &Chunk, page: Page) -> Option<Move> {
             (placed.account == header.account && known == page.0).then_some(placed.place)
         }
         (Some(last), None) => {
-            let entry = index.mailbox(header.account, header.mailbox)?.messages.find(last.uid)?;
+            let entry = index.mailbox(header.account, header.mailbox)?.messages().find(last.uid)?;
             let same = entry.guid() == header.guid && entry.page == page.0 && chunks_of(entry.octets) == 1;
             same.then_some(Place { mailbox: header.mailbox, uid: last.uid })
         }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the disk is only read; a request to write would be a broken invariant, and fails.
 
+use crate::account::Account;
 use crate::chunk::{CHUNK_OCTETS, chunks_of};
 use crate::finding::{Damage, Finding, Findings};
 use crate::layout::{PAGE_BYTES, Page};
@@ -121,7 +122,7 @@ fn pump(store: &mut Store, disk: &mut impl ReadSectors) -> bool {
 }
 
 fn read_accounts(store: &mut Store, disk: &mut impl ReadSectors, findings: &mut Findings) -> Vec<AccountReport> {
-    let ids: Vec<AccountId> = store.parts().indexes.accounts().map(|account| account.id).collect();
+    let ids: Vec<AccountId> = store.parts().indexes.accounts().map(Account::id).collect();
     ids.into_iter().map(|id| read_account(store, disk, id, findings)).collect()
 }
 
@@ -132,12 +133,12 @@ fn read_account(
     findings: &mut Findings,
 ) -> AccountReport {
     let account = store.parts().indexes.account(id);
-    let address = account.map(|account| String::from(&*account.address)).unwrap_or_default();
-    let notes = account.map_or(0, |account| account.notes.len());
+    let address = account.map(|account| String::from(account.texts().address)).unwrap_or_default();
+    let notes = account.map_or(0, |account| account.notes().len());
     let known: Vec<(MailboxId, String, MailboxInfo)> = account
         .iter()
-        .flat_map(|account| account.mailboxes.values())
-        .map(|mailbox| (MailboxId(mailbox.id), String::from(&*mailbox.name), mailbox.info()))
+        .flat_map(|account| account.mailboxes())
+        .map(|mailbox| (MailboxId(mailbox.id()), String::from(mailbox.name()), mailbox.info()))
         .collect();
     let mailboxes = known
         .into_iter()
@@ -175,7 +176,7 @@ type MessageKey = (AccountId, MailboxId, Uid);
 fn chunk_is_sound(store: &mut Store, disk: &mut impl ReadSectors, (id, mailbox, uid): MessageKey, index: u32) -> bool {
     let nobody = Continuation { frame: FrameId::new(0, 0), entry: Entry(0) };
     let entry =
-        store.parts().indexes.of(id.shard()).mailbox(id, mailbox.0).and_then(|mailbox| mailbox.messages.find(uid.0));
+        store.parts().indexes.of(id.shard()).mailbox(id, mailbox.0).and_then(|mailbox| mailbox.messages().find(uid.0));
     let Some(offset) = entry.map(|entry| entry.offset_of(index * CHUNK_OCTETS as u32)) else { return false };
     if store.read(id, mailbox, uid, offset, nobody).is_err() {
         return false;
@@ -192,7 +193,7 @@ fn chunk_is_sound(store: &mut Store, disk: &mut impl ReadSectors, (id, mailbox, 
 
 fn chunk_page(store: &Store, (id, mailbox, uid): MessageKey, index: u32) -> Page {
     let known = store.parts().indexes.of(id.shard());
-    let entry = known.mailbox(id, mailbox.0).and_then(|mailbox| mailbox.messages.find(uid.0));
+    let entry = known.mailbox(id, mailbox.0).and_then(|mailbox| mailbox.messages().find(uid.0));
     let place = entry.and_then(|entry| known.chunk(entry, index));
     place.map_or(Page(0), |(page, _)| page)
 }

@@ -6,16 +6,16 @@
 //! - A message of several chunks, or one that was filed, is in `placed` with the pages of its chunks: what is said of it where they lie may name the
 //!   mailbox that it came to. All others are where their chunk says.
 
-use crate::account::{Account, Mailbox, OWN_MAILBOX_MIN, UID_VALIDITY_LOST};
+use crate::account::{Account, OWN_MAILBOX_MIN};
 use crate::chunk::{CHUNKS_MAX, chunks_of, pages_of_chunk};
 use crate::conversations::CONVERSED_BYTES;
 use crate::layout::{Page, ShardId};
+use crate::mailbox::Mailbox;
 use crate::messages::{ENTRY_BYTES, Entry};
 use crate::notes::{self, bytes_of_note};
 use crate::outcome::Refusal;
-use crate::record::Record;
-use crate::types::{AccountId, BUILT_IN, MailboxId, Place, Recipient};
-use alloc::borrow::ToOwned;
+use crate::record::{AccountTexts, Record};
+use crate::types::{AccountId, MailboxId, Place, Recipient};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -139,7 +139,7 @@ impl Index {
             return Err(Refusal::NoSuchMailbox);
         }
         if let Some(origin) = recipient.once {
-            notes::check_arrival(&account.notes, origin)?;
+            notes::check_arrival(account.notes(), origin)?;
         }
         let guid = self.guid_next;
         self.guid_next += 1;
@@ -175,7 +175,7 @@ impl Index {
             Record::Account { .. } => self.apply_account(record),
             Record::Mailbox { account, mailbox, uid_validity, uid_next, highest_modseq, name } => {
                 let mailbox = self.account_or_unnamed(account).mailbox_or_new(mailbox, uid_validity);
-                mailbox.name = name.into();
+                mailbox.rename(name);
                 mailbox.saw(uid_next, highest_modseq);
             }
             Record::Delivered { account, mailbox, uid_validity, entry, .. } => {
@@ -206,7 +206,7 @@ impl Index {
                 }
                 let place = self.forwards.get(&(account, place)).copied().unwrap_or(place);
                 if let Some(mailbox) = self.mailbox_mut(account, place.mailbox) {
-                    mailbox.messages.mark(place.uid, change, modseq);
+                    mailbox.mark(place.uid, change, modseq);
                 }
             }
             Record::Moved { account, mailbox, uid, guid, index, from, to } => {
@@ -220,12 +220,7 @@ impl Index {
                 self.file(account, (from, modseq), (to, uid_validity), entry);
             }
             Record::Gone { account, mailbox } => {
-                let account = self.account_or_unnamed(account);
-                if let Some(gone) = account.mailboxes.remove(&mailbox) {
-                    gone.messages.iter().for_each(|entry| account.conversations.remove(mailbox, entry));
-                    gone.messages.iter().for_each(|entry| account.quota.remove(mailbox, entry.octets));
-                }
-                account.mailbox_next = account.mailbox_next.max(mailbox.saturating_add(1));
+                self.account_or_unnamed(account).remove_mailbox(mailbox);
             }
             Record::Note { account, key, value } => self.note(account, key, value),
         }
@@ -233,36 +228,25 @@ impl Index {
 
     /// A note is this from now on; without a value it is not there any more.
     fn note(&mut self, account: AccountId, key: &[u8], value: &[u8]) {
-        let notes = &mut self.account_or_unnamed(account).notes;
-        let before = match value {
-            [] => notes.remove(key),
-            _ => notes.insert(key.into(), value.into()),
-        };
+        let before = self.account_or_unnamed(account).note(key, value);
         let bytes = |value: &[u8]| if value.is_empty() { 0 } else { bytes_of_note(key, value) };
         self.note_bytes = self.note_bytes + bytes(value) - before.map_or(0, |before| bytes(&before));
     }
 
     /// A message that has arrived is gone as if it never had. The key of what was noted of that.
     pub(crate) fn take_back_arrival(&mut self, account: AccountId, guid: u64) -> Option<Box<[u8]>> {
-        let mut notes = self.accounts.get(&account)?.notes.iter();
+        let mut notes = self.accounts.get(&account)?.notes().iter();
         let (key, _) = notes.find(|(key, value)| notes::is_arrival(key) && ***value == guid.to_le_bytes())?;
         let key = key.clone();
         self.note(account, &key, &[]);
         Some(key)
     }
 
-    /// An account has its built-in mailboxes, whatever became of their own records.
     fn apply_account(&mut self, record: &Record<'_>) {
         let Record::Account { id, address, aliases, password_hash, verifier, replaced } = *record else { return };
-        let account = self.account_or_unnamed(id);
-        account.address = address.into();
-        account.aliases = aliases.iter().map(|alias| alias.to_owned().into_boxed_str()).collect();
-        account.password_hash = password_hash.into();
-        account.verifier = verifier.into();
-        account.replaced = replaced.into();
-        for (mailbox, _) in BUILT_IN {
-            account.mailbox_or_new(mailbox.0, UID_VALIDITY_LOST);
-        }
+        let aliases: Vec<Box<str>> = aliases.iter().map(Box::from).collect();
+        let texts = AccountTexts { id, address, aliases: &aliases, password_hash, verifier, replaced };
+        self.account_or_unnamed(id).is_written(texts);
     }
 
     /// Makes a message visible; false when it was already, or when not all its chunks are known.
@@ -274,14 +258,9 @@ impl Index {
         if chunks > 1 && pages.is_none() {
             return false;
         }
-        let owner = self.account_or_unnamed(account);
-        let known = owner.mailbox_or_new(mailbox, uid_validity);
-        known.saw(entry.uid.saturating_add(1), entry.modseq());
-        if !known.messages.insert(entry) {
+        if !self.account_or_unnamed(account).insert(mailbox, uid_validity, entry) {
             return false;
         }
-        owner.conversations.insert(mailbox, &entry);
-        owner.quota.add(mailbox, entry.octets);
         self.messages += 1;
         if let Some(pages) = pages {
             self.placed_chunks += u64::from(chunks);
@@ -292,7 +271,7 @@ impl Index {
 
     /// Takes a message out of one mailbox, if it is known to be there, and puts it into another.
     fn file(&mut self, account: AccountId, (from, modseq): (Place, u64), (to, uid_validity): (u32, u32), entry: Entry) {
-        let known = self.mailbox(account, from.mailbox).and_then(|mailbox| mailbox.messages.find(from.uid));
+        let known = self.mailbox(account, from.mailbox).and_then(|mailbox| mailbox.messages().find(from.uid));
         if known.is_some_and(|known| known.guid() == entry.guid()) {
             self.remove(account, from.mailbox, &[(from.uid, from.uid)], &mut |_| {});
         }
@@ -328,14 +307,11 @@ impl Index {
         ranges: &[(u32, u32)],
         space: &mut impl FnMut(Space),
     ) {
-        let Some(Account { mailboxes, conversations, quota, .. }) = self.accounts.get_mut(&account) else { return };
-        let Some(known) = mailboxes.get_mut(&mailbox) else { return };
+        let Some(account) = self.accounts.get_mut(&account) else { return };
         let (placed, messages, placed_chunks) = (&mut self.placed, &mut self.messages, &mut self.placed_chunks);
         for (first, last) in ranges {
-            known.messages.remove(*first, *last, &mut |entry| {
+            account.remove(mailbox, *first, *last, &mut |entry| {
                 *messages -= 1;
-                conversations.remove(mailbox, entry);
-                quota.remove(mailbox, entry.octets);
                 let Some(gone) = placed.remove(&entry.guid()) else {
                     return space(Space::Died(Page(entry.page), pages_of_chunk(entry.octets, 0)));
                 };
@@ -378,7 +354,7 @@ impl Index {
         let mut placed = self.placed.get_mut(&guid).filter(|placed| placed.account == account);
         let place = placed.as_ref().map_or(place, |placed| placed.place);
         let mailbox = self.accounts.get_mut(&account)?.mailbox_mut(place.mailbox)?;
-        let entry = mailbox.messages.find_mut(place.uid).filter(|entry| entry.guid() == guid)?;
+        let entry = mailbox.find_mut(place.uid).filter(|entry| entry.guid() == guid)?;
         let known = match &mut placed {
             Some(placed) => placed.pages.get_mut(index as usize)?,
             None => &mut entry.page,

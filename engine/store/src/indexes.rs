@@ -101,7 +101,7 @@ impl Indexes {
     pub(crate) fn reserve(&mut self, recipients: &[Recipient], octets: u32) -> Result<(), Refusal> {
         for (number, recipient) in recipients.iter().enumerate() {
             let account = self.account_mut(recipient.account);
-            let reserved = account.map_or(Ok(()), |account| account.quota.reserve(recipient.mailbox, octets));
+            let reserved = account.map_or(Ok(()), |account| account.reserve(recipient.mailbox, octets));
             if let Err(refusal) = reserved {
                 self.release(recipients.iter().take(number), octets);
                 return Err(refusal);
@@ -114,7 +114,7 @@ impl Indexes {
     pub(crate) fn release<'a>(&mut self, recipients: impl IntoIterator<Item = &'a Recipient>, octets: u32) {
         for recipient in recipients {
             if let Some(account) = self.account_mut(recipient.account) {
-                account.quota.release(recipient.mailbox, octets);
+                account.release(recipient.mailbox, octets);
             }
         }
     }
@@ -183,10 +183,9 @@ impl Indexes {
             self.resident_bytes += index.resident_bytes();
             for account in index.accounts() {
                 if !account.is_named() {
-                    nameless.push(account.id);
+                    nameless.push(account.id());
                 }
-                let names = core::iter::once(&account.address).chain(&account.aliases);
-                self.directory.extend(names.filter(|name| !name.is_empty()).map(|name| (name.clone(), account.id)));
+                self.directory.extend(account.addresses().map(|name| (name.clone(), account.id())));
             }
         }
         nameless.into_iter().for_each(|id| findings.note(Sector(0), Damage::Nameless(id)));

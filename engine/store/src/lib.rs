@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `layout`, `superblock`, `block`, `chunk`, `record` | the format: parse and emit, nothing else |
 //! | `types`, `body`, `outcome` | what the store is told, and what it answers |
-//! | `messages`, `notes`, `quotas`, `conversations`, `account`, `index` | what is known in memory; changes only by applying durable records |
+//! | `messages`, `notes`, `quotas`, `conversations`, `mailbox`, `account`, `index` | what is known in memory; changes only by applying durable records |
 //! | `backing`, `pool`, `segments` | requests in flight, buffers in memory, space on the disk |
 //! | `indexes`, `journal`, `journals`, `orders`, `group`, `keeper` | all shards: what is known, what gathers, what is in flight |
 //! | `parts` | all of these: what everything below is done with |
@@ -58,6 +58,7 @@ mod journals;
 mod keeper;
 mod lanes;
 mod layout;
+mod mailbox;
 mod messages;
 mod notes;
 mod opening;

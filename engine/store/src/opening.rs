@@ -357,10 +357,10 @@ fn claim_bodies(shard: ShardId, parts: &mut Parts, findings: &mut Findings) {
     let index = indexes.of(shard);
     let mut misplaced = Vec::new();
     for account in index.accounts() {
-        for entry in account.mailboxes.values().flat_map(|mailbox| mailbox.messages.iter()) {
+        for entry in account.mailboxes().flat_map(|mailbox| mailbox.messages().iter()) {
             for (page, pages) in index.chunks(entry) {
                 if !segments.claim_body(page, pages, shard) {
-                    misplaced.push((page, account.id, entry.uid));
+                    misplaced.push((page, account.id(), entry.uid));
                 }
             }
         }

@@ -76,7 +76,7 @@ impl Order {
                 let filed = file(index, self.account, (*from, uids, *to), limit, out)?;
                 Ok(Pending::Filed(self.continuation, filed))
             }
-            What::Note { changes } => notes::change(account.id, &account.notes, changes, out).map(|()| self.done()),
+            What::Note { changes } => notes::change(account.id(), account.notes(), changes, out).map(|()| self.done()),
         }
     }
 
@@ -114,13 +114,13 @@ pub(crate) fn carry_out(
 
 fn create(account: &Account, name: &str, now: u32, out: &mut Vec<u8>) -> Result<MailboxId, Refusal> {
     check_free(account, name)?;
-    if account.mailboxes.len() >= MAILBOXES_MAX {
+    if account.mailboxes().count() >= MAILBOXES_MAX {
         return Err(Refusal::TooMany);
     }
-    let id = account.mailbox_next;
+    let id = account.mailbox_next();
     // Numbers and time only grow: a mailbox that is made again with the same name is never taken for the one before.
     let uid_validity = now.saturating_add(id);
-    record::put_mailbox(out, account.id, id, uid_validity, (1, 0), name);
+    record::put_mailbox(out, account.id(), id, uid_validity, (1, 0), name);
     Ok(MailboxId(id))
 }
 
@@ -128,18 +128,18 @@ fn rename(account: &Account, id: u32, name: &str, out: &mut Vec<u8>) -> Result<(
     let mailbox = account.mailbox(id).ok_or(Refusal::NoSuchMailbox)?;
     check_own(id)?;
     check_free(account, name)?;
-    let counts = (mailbox.uid_next, mailbox.highest_modseq);
-    record::put_mailbox(out, account.id, id, mailbox.uid_validity, counts, name);
+    let counts = mailbox.counts();
+    record::put_mailbox(out, account.id(), id, mailbox.uid_validity(), counts, name);
     Ok(())
 }
 
 fn delete(account: &Account, id: u32, out: &mut Vec<u8>) -> Result<(), Refusal> {
     let mailbox = account.mailbox(id).ok_or(Refusal::NoSuchMailbox)?;
     check_own(id)?;
-    if mailbox.messages.len() > 0 {
+    if mailbox.messages().len() > 0 {
         return Err(Refusal::NotEmpty);
     }
-    record::put_gone(out, account.id, id);
+    record::put_gone(out, account.id(), id);
     Ok(())
 }
 
@@ -152,11 +152,11 @@ fn file(
 ) -> Result<Filed, Refusal> {
     let source = index.mailbox(account, from).ok_or(Refusal::NoSuchMailbox)?;
     let target = index.mailbox(account, to).ok_or(Refusal::NoSuchMailbox)?;
-    let modseq = source.given_modseq.max(target.given_modseq) + 1;
-    let first = target.given_uid_next;
+    let (first, target_modseq) = target.given();
+    let modseq = source.given().1.max(target_modseq) + 1;
     let (mut last, mut next) = (0, first);
     for range in uids {
-        let asked = source.messages.iter_from(range.first.0.max(last + 1));
+        let asked = source.messages().iter_from(range.first.0.max(last + 1));
         for entry in asked.take_while(|entry| entry.uid <= range.last.0) {
             if out.len() >= limit {
                 break;
@@ -165,7 +165,7 @@ fn file(
             record::put_chunks(out, entry.guid(), placed.map_or(&[entry.page], |placed| &placed.pages));
             let place = Place { mailbox: from, uid: entry.uid };
             let filed = entry.filed(next, modseq);
-            record::put_filed(out, account, (place, modseq), (to, target.uid_validity), &filed);
+            record::put_filed(out, account, (place, modseq), (to, target.uid_validity()), &filed);
             (last, next) = (entry.uid, next.checked_add(1).ok_or(Refusal::Busy)?);
         }
     }
@@ -173,10 +173,10 @@ fn file(
         return Err(Refusal::NoSuchMessage);
     }
     if let Some(source) = index.mailbox_mut(account, from) {
-        source.given_modseq = modseq;
+        source.gives(source.given().0, modseq);
     }
     if let Some(target) = index.mailbox_mut(account, to) {
-        (target.given_uid_next, target.given_modseq) = (next, modseq);
+        target.gives(next, modseq);
     }
     Ok(Filed { last: Uid(last), count: next - first, now: UidRange { first: Uid(first), last: Uid(next - 1) } })
 }
@@ -186,6 +186,6 @@ fn check_own(mailbox: u32) -> Result<(), Refusal> {
 }
 
 fn check_free(account: &Account, name: &str) -> Result<(), Refusal> {
-    let is_taken = account.mailboxes.values().any(|mailbox| *mailbox.name == *name);
+    let is_taken = account.mailboxes().any(|mailbox| mailbox.name() == name);
     if is_taken { Err(Refusal::NameTaken) } else { Ok(()) }
 }

@@ -167,7 +167,7 @@ impl Reads {
         let Some(read) = self.table.get(id).copied() else { return true };
         let index = parts.indexes.of(read.account.shard());
         let place = index.mailbox(read.account, read.mailbox).and_then(|mailbox| {
-            let entry = mailbox.messages.find(read.uid)?;
+            let entry = mailbox.messages().find(read.uid)?;
             let (position, end) = match read.part {
                 Part::From(offset) => entry.stands_at(offset),
                 Part::Summary => (0, 0),
@@ -240,5 +240,5 @@ impl Reads {
 /// Errors: `NoSuchMailbox`, `NoSuchMessage`.
 fn octets_of((account, MailboxId(mailbox), Uid(uid)): Message, indexes: &Indexes) -> Result<u32, Refusal> {
     let mailbox = indexes.of(account.shard()).mailbox(account, mailbox).ok_or(Refusal::NoSuchMailbox)?;
-    Ok(mailbox.messages.find(uid).ok_or(Refusal::NoSuchMessage)?.octets)
+    Ok(mailbox.messages().find(uid).ok_or(Refusal::NoSuchMessage)?.octets)
 }

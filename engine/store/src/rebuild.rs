@@ -6,12 +6,12 @@
 //! - The segments that journals and compaction need stay free, because deleting needs them. So the
 //!   newest messages are restored first.
 
-use crate::account::Mailbox;
 use crate::block::RECORDS_MAX;
 use crate::chunk::{self, Header, chunks_of, pages_to_next};
 use crate::finding::{Damage, Findings};
 use crate::lanes::{LANES, Lanes, Patience};
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex};
+use crate::mailbox::Mailbox;
 use crate::messages::{ENTRY_BYTES, Entry};
 use crate::parts::Parts;
 use crate::segments::{COMPACTION_RESERVE, Owner};
@@ -150,8 +150,9 @@ impl Rebuild {
             let page = root.map_or(Page(0), |root| parts.segments.geometry().first_page(root.segment));
             findings.note(page.sector(), Damage::Rebuilt(*back.of(shard)));
             let accounts = parts.indexes.of_mut(shard).accounts_mut();
-            for mailbox in accounts.flat_map(|account| account.mailboxes.values_mut()) {
-                mailbox.saw(mailbox.uid_next.saturating_add(UIDS_SKIPPED), mailbox.highest_modseq);
+            for mailbox in accounts.flat_map(|account| account.mailboxes_mut()) {
+                let (uid_next, modseq) = mailbox.counts();
+                mailbox.saw(uid_next.saturating_add(UIDS_SKIPPED), modseq);
             }
         }
     }
@@ -172,7 +173,7 @@ fn lacks(parts: &Parts, account: AccountId, guid: u64, found: &Found) -> bool {
     let Some((header, last)) = found.last.and_then(|header| Some((header, header.last?))) else { return false };
     let index = parts.indexes.of(account.shard());
     let known = index.mailbox(account, header.mailbox);
-    let taken = known.and_then(|mailbox: &Mailbox| mailbox.messages.find(last.uid));
+    let taken = known.and_then(|mailbox: &Mailbox| mailbox.messages().find(last.uid));
     found.pages().is_some() && taken.is_none_or(|entry| entry.guid() != guid) && index.placed(guid).is_none()
 }
 
@@ -183,9 +184,9 @@ fn bring_back(parts: &mut Parts, account: AccountId, guid: u64, found: &Found) -
     let shard = account.shard();
     let index = parts.indexes.of_mut(shard);
     let known = index.mailbox(account, header.mailbox);
-    let taken = known.and_then(|mailbox: &Mailbox| mailbox.messages.find(last.uid));
+    let taken = known.and_then(|mailbox: &Mailbox| mailbox.messages().find(last.uid));
     let uid = match (taken, known) {
-        (Some(_), Some(mailbox)) => mailbox.uid_next,
+        (Some(_), Some(mailbox)) => mailbox.counts().0,
         _ => last.uid,
     };
     let entry = Entry::new(uid, last.octets, *pages.first()?, last.date, last.modseq, guid);

@@ -386,7 +386,7 @@ impl Replay {
         number: usize,
     ) -> Result<(), Wanted> {
         self.mode = Mode::Verifying { number: number + 1 };
-        let entry = self.index.mailbox(recent.account, recent.mailbox).and_then(|one| one.messages.find(recent.uid));
+        let entry = self.index.mailbox(recent.account, recent.mailbox).and_then(|one| one.messages().find(recent.uid));
         let Some(entry) = entry.filter(|entry| entry.guid() == recent.guid) else { return Ok(()) };
         let last = chunk::chunks_of(entry.octets) - 1;
         let place = self.index.chunk(entry, last).filter(|(page, pages)| geometry.holds(*page, *pages));

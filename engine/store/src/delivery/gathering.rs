@@ -122,7 +122,7 @@ impl Deliveries {
         let mut buffer = delivery.buffer_for_recipient(copy)?;
         let known = parts.indexes.of_mut(shard).mailbox_mut(account, mailbox)?;
         let (uid, modseq) = (known.next_uid(), known.next_modseq());
-        let uid_validity = known.uid_validity;
+        let uid_validity = known.uid_validity();
         let (head, date) = (delivery.head, delivery.date);
         let last = chunk::Last { uid, octets: delivery.octets, modseq, date, head };
         let header = chunk::Header { uid_validity, ..delivery.header(recipient, Some(last)) };

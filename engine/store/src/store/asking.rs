@@ -1,9 +1,10 @@
 //! What users of the store ask for: what the index says, deliveries and reads of bodies.
 
-use crate::account::{AccountInfo, Mailbox};
+use crate::account::AccountInfo;
 use crate::body::Body;
 use crate::conversations::Conversations;
 use crate::delivery::DeliveryId;
+use crate::mailbox::Mailbox;
 use crate::outcome::Refusal;
 use crate::quotas::Usage;
 use crate::store::Store;
@@ -33,13 +34,13 @@ impl Store {
 
     /// How much an account has. Nothing for an unknown one.
     pub fn usage(&self, id: AccountId) -> Usage {
-        self.parts.indexes.account(id).map_or(Usage::default(), |account| account.quota.usage())
+        self.parts.indexes.account(id).map_or(Usage::default(), |account| account.quota().usage())
     }
 
     /// Whether it is noted that this letter has arrived.
     pub fn has_arrived(&self, account: AccountId, origin: Origin) -> bool {
         let known = self.parts.indexes.account(account);
-        known.is_some_and(|known| known.notes.contains_key(&origin.key()[..]))
+        known.is_some_and(|known| known.notes().contains_key(&origin.key()[..]))
     }
 
     /// What is known of a mailbox.
@@ -49,13 +50,13 @@ impl Store {
 
     /// The message at `index`, counted from 0 at the lowest UID.
     pub fn message_at(&self, account: AccountId, mailbox: MailboxId, index: usize) -> Option<MessageInfo> {
-        let entry = self.known(account, mailbox)?.messages.nth(index)?;
+        let entry = self.known(account, mailbox)?.messages().nth(index)?;
         Some(entry.info(self.parts.superblock.guid_prefix()))
     }
 
     /// The message with this UID.
     pub fn message(&self, account: AccountId, mailbox: MailboxId, uid: Uid) -> Option<MessageInfo> {
-        let entry = self.known(account, mailbox)?.messages.find(uid.0)?;
+        let entry = self.known(account, mailbox)?.messages().find(uid.0)?;
         Some(entry.info(self.parts.superblock.guid_prefix()))
     }
 
@@ -64,7 +65,7 @@ impl Store {
         let prefix = self.parts.superblock.guid_prefix();
         self.known(account, mailbox)
             .into_iter()
-            .flat_map(|mailbox| mailbox.messages.iter())
+            .flat_map(|mailbox| mailbox.messages().iter())
             .map(move |entry| entry.info(prefix))
     }
 
@@ -76,7 +77,8 @@ impl Store {
         Uid(uid): Uid,
     ) -> impl Iterator<Item = MessageInfo> {
         let prefix = self.parts.superblock.guid_prefix();
-        let entries = self.known(account, mailbox).into_iter().flat_map(move |mailbox| mailbox.messages.iter_from(uid));
+        let entries =
+            self.known(account, mailbox).into_iter().flat_map(move |mailbox| mailbox.messages().iter_from(uid));
         entries.map(move |entry| entry.info(prefix))
     }
 
@@ -89,7 +91,7 @@ impl Store {
     ) -> impl Iterator<Item = MessageInfo> {
         let prefix = self.parts.superblock.guid_prefix();
         let known = self.known(account, mailbox).into_iter();
-        let entries = known.flat_map(move |mailbox| mailbox.messages.iter_below(uid.map(|Uid(uid)| uid)));
+        let entries = known.flat_map(move |mailbox| mailbox.messages().iter_below(uid.map(|Uid(uid)| uid)));
         entries.map(move |entry| entry.info(prefix))
     }
 
@@ -115,14 +117,14 @@ impl Store {
     }
 
     fn conversations(&self, account: AccountId) -> Option<&Conversations> {
-        Some(&self.parts.indexes.account(account)?.conversations)
+        Some(self.parts.indexes.account(account)?.conversations())
     }
 
     /// When the newest of all messages came, those left aside that are to leave at their date.
     pub fn newest_date(&self) -> Option<UnixTime> {
         let accounts = self.parts.indexes.accounts();
-        let mailboxes = accounts.flat_map(|account| account.mailboxes.values());
-        let entries = mailboxes.flat_map(|mailbox| mailbox.messages.iter().map(move |entry| (mailbox.id, entry)));
+        let mailboxes = accounts.flat_map(|account| account.mailboxes());
+        let entries = mailboxes.flat_map(|mailbox| mailbox.messages().iter().map(move |entry| (mailbox.id(), entry)));
         let came =
             entries.filter(|(id, entry)| MailboxId(*id) != DRAFTS || !Flags(entry.flags()).contains(Flags::HELD));
         came.map(|(_, entry)| entry.date).max().map(|date| UnixTime::from_seconds(u64::from(date)))
@@ -130,7 +132,7 @@ impl Store {
 
     /// How many messages have a lower UID.
     pub fn count_below(&self, account: AccountId, mailbox: MailboxId, Uid(uid): Uid) -> u32 {
-        self.known(account, mailbox).map_or(0, |mailbox| mailbox.messages.count_below(uid))
+        self.known(account, mailbox).map_or(0, |mailbox| mailbox.messages().count_below(uid))
     }
 
     /// Begins a message for `recipients`, each of which gets it wholly or not at all.

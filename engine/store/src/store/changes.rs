@@ -3,14 +3,15 @@
 //!
 //! Invariant: a change is gathered only while the store serves, and where it will find space on the disk.
 
-use crate::account::{Account, NewAccount, NewPassword, UID_VALIDITY_LOST};
+use crate::account::{Account, NewAccount, NewPassword};
 use crate::block::RECORDS_MAX;
 use crate::hash::{Hash, Key};
+use crate::mailbox::{Mailbox, UID_VALIDITY_LOST};
 use crate::notes::{self, NoteChange};
 use crate::orders::{MAILBOX_NAME_MAX, Order, What};
 use crate::outcome::Refusal;
 use crate::pending::Pending;
-use crate::record::{self, REMOVED_RANGES};
+use crate::record::{self, AccountTexts, REMOVED_RANGES};
 use crate::segments::Want;
 use crate::store::Store;
 use crate::types::{AccountId, BUILT_IN, MailboxId, MarkChange, OUTBOX, Origin, Place, Uid, UidRange};
@@ -45,7 +46,7 @@ impl Store {
     /// are fewer.
     pub fn set_quotas(&mut self, quota: impl Fn(&str) -> Option<u64>) {
         for account in self.parts.indexes.accounts_mut() {
-            account.quota.set_allowed(quota(&account.address));
+            account.allow(quota(account.texts().address));
         }
     }
 
@@ -75,16 +76,14 @@ impl Store {
         if parts.indexes.account(id).is_some_and(Account::is_named) {
             return Err(Refusal::AddressTaken);
         }
-        let mut account = Account::unnamed(id);
-        account.address = new.address.into();
-        account.aliases = new.aliases.iter().map(|alias| Box::from(*alias)).collect();
-        account.password_hash = new.password_hash.into();
-        account.verifier = new.verifier.into();
-        record::put_account(parts.journals.gather(shard), account.texts());
+        let aliases: Vec<Box<str>> = new.aliases.iter().map(|alias| Box::from(*alias)).collect();
+        let NewAccount { address, password_hash, verifier, .. } = *new;
+        let texts = AccountTexts { id, address, aliases: &aliases, password_hash, verifier, replaced: "" };
+        record::put_account(parts.journals.gather(shard), texts);
         for (mailbox, name) in BUILT_IN {
             let known = parts.indexes.of(shard).mailbox(id, mailbox.0);
-            let counts = known.map_or((1, 0), |known| (known.uid_next, known.highest_modseq));
-            let kept = known.map(|known| known.uid_validity).filter(|kept| *kept > UID_VALIDITY_LOST);
+            let counts = known.map_or((1, 0), Mailbox::counts);
+            let kept = known.map(Mailbox::uid_validity).filter(|kept| *kept > UID_VALIDITY_LOST);
             let uid_validity = kept.unwrap_or(uid_validity);
             record::put_mailbox(parts.journals.gather(shard), id, mailbox.0, uid_validity, counts, name);
         }
@@ -111,13 +110,11 @@ impl Store {
         }
         let shard = id.shard();
         parts.journals.make_room(shard, RECORDS_MAX, &parts.segments)?;
-        let account = parts.indexes.of_mut(shard).account_mut(id).filter(|account| account.is_named());
+        let account = parts.indexes.account(id).filter(|account| account.is_named());
         let account = account.ok_or(Refusal::NoSuchAccount)?;
-        // The record is made from the account as it will be; the index itself changes when the record is durable.
-        let mut texts = [hash, verifier, replaced].map(Box::from);
-        account.swap_password(&mut texts);
-        record::put_account(parts.journals.gather(shard), account.texts());
-        account.swap_password(&mut texts);
+        // The record says what the account will be; the index changes when the record is durable.
+        let texts = AccountTexts { password_hash: hash, verifier, replaced, ..account.texts() };
+        record::put_account(parts.journals.gather(shard), texts);
         parts.journals.wait(shard, Pending::Change(continuation));
         Ok(())
     }
@@ -163,7 +160,7 @@ impl Store {
         let shard = account.shard();
         parts.journals.make_room(shard, 64, &parts.segments)?;
         let known = parts.indexes.of_mut(shard).mailbox_mut(account, mailbox.0).ok_or(Refusal::NoSuchMailbox)?;
-        known.messages.find(uid.0).ok_or(Refusal::NoSuchMessage)?;
+        known.messages().find(uid.0).ok_or(Refusal::NoSuchMessage)?;
         let modseq = known.next_modseq();
         let place = Place { mailbox: mailbox.0, uid: uid.0 };
         record::put_marked(parts.journals.gather(shard), account, place, modseq, change);

@@ -7,9 +7,10 @@ use crate::finding::Damage;
 use crate::index::Index;
 use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_SECTORS, PIECE_PAGES, Page, ShardId};
 use crate::outcome::{Outcome, Reason, Refusal, State, WhyReadOnly};
+use crate::record::{self, AccountTexts};
 use crate::segments::{COMPACTION_RESERVE, Owner};
 use crate::types::{AccountId, BUILT_IN, Flags, INBOX, MarkChange, Recipient, SENT, Uid};
-use crate::{Store, block, chunk, record};
+use crate::{Store, block, chunk};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::ToString;
@@ -305,7 +306,7 @@ fn a_message_dropped_as_torn_keeps_its_pages_until_that_is_durable() {
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 70_000)).unwrap();
     let index = rig.store.parts().indexes.of(ada.shard());
-    let entry = *index.mailbox(ada, 1).unwrap().messages.find(1).unwrap();
+    let entry = *index.mailbox(ada, 1).unwrap().messages().find(1).unwrap();
     let chunks: Vec<_> = index.chunks(&entry).map(|(page, pages)| (page.sector().0, pages)).collect();
     rig.disk.cut(Cut::Prefix(usize::MAX));
 
@@ -349,7 +350,7 @@ fn a_read_error_is_no_damage_and_the_next_read_may_succeed() {
     rig.deliver(&[ada], &body(1, 500)).unwrap();
     let message = rig.list(ada)[0];
     let index = rig.store.parts().indexes.of(ada.shard());
-    let entry = *index.mailbox(ada, 1).unwrap().messages.find(1).unwrap();
+    let entry = *index.mailbox(ada, 1).unwrap().messages().find(1).unwrap();
     let (page, _) = index.chunks(&entry).next().unwrap();
     rig.disk.unreadable.insert(page.sector().0);
     assert_eq!(rig.read(ada, &message), Err(Refusal::Unreadable));
@@ -366,7 +367,7 @@ fn a_chunk_in_the_wrong_place_is_no_chunk() {
     let mut rig = Rig::on(filled.disk.clone());
     let place = |rig: &Rig, account: AccountId, uid: u32| {
         let index = rig.store.parts().indexes.of(account.shard());
-        let entry = index.mailbox(account, 1).unwrap().messages.find(uid).unwrap();
+        let entry = index.mailbox(account, 1).unwrap().messages().find(uid).unwrap();
         index.chunk(entry, 0).unwrap().0.sector().0
     };
     let (ada, bob) = (filled.accounts[0].0, filled.accounts[1].0);
@@ -496,14 +497,13 @@ fn what_is_rebuilt_is_in_the_mailbox_that_it_was_delivered_to() {
 fn an_account_whose_mailboxes_are_lost_has_the_built_in_ones() {
     let id = AccountId(7);
     let mut index = Index::of_shard(ShardId(7));
-    let mut named = Account::unnamed(id);
-    named.address = "ada@example.org".into();
+    let unnamed = Account::unnamed(id);
     let mut records = Vec::new();
-    record::put_account(&mut records, named.texts());
+    record::put_account(&mut records, AccountTexts { address: "ada@example.org", ..unnamed.texts() });
     record::records(&records).for_each(|record| index.apply(&record, &mut |_| {}));
     for (mailbox, name) in BUILT_IN {
         let known = index.mailbox(id, mailbox.0).unwrap();
-        assert_eq!((&*known.name, known.uid_validity, known.uid_next), (name, 1, 1));
+        assert_eq!((known.name(), known.uid_validity(), known.counts().0), (name, 1, 1));
     }
 }
 
@@ -775,7 +775,7 @@ fn fsck_names_what_a_disk_holds_and_what_is_wrong() {
     let rig = Rig::on(filled.disk.clone());
     let ada = filled.accounts[0].0;
     let index = rig.store.parts().indexes.of(ada.shard());
-    let page = index.chunk(index.mailbox(ada, 1).unwrap().messages.find(5).unwrap(), 1).unwrap().0;
+    let page = index.chunk(index.mailbox(ada, 1).unwrap().messages().find(5).unwrap(), 1).unwrap().0;
     let mut disk = filled.disk.clone();
     disk.rot_at(page.sector().0, 40);
     let before = disk.clone();

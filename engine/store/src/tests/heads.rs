@@ -106,7 +106,7 @@ fn compaction_moves_a_head_as_it_is() {
     }
     let places = |rig: &Rig| -> Vec<u32> {
         let index = rig.store.parts().indexes.of(ada.shard());
-        let entries: Vec<_> = index.mailbox(ada, INBOX.0).unwrap().messages.iter().copied().collect();
+        let entries: Vec<_> = index.mailbox(ada, INBOX.0).unwrap().messages().iter().copied().collect();
         let entries = entries.iter().filter(|entry| entry.uid % 2 == 1);
         entries.flat_map(|entry| index.chunks(entry).map(|(page, _)| page.0)).collect()
     };

@@ -346,7 +346,7 @@ fn a_chunk_that_moves_is_found_where_its_message_was_filed_to() {
     let entry = Entry::new(9, 10, 30, 0, 2, guid);
     apply(Record::Filed { account, from, modseq: 2, to: 4, uid_validity: 1, entry });
     apply(Record::Moved { account, mailbox: 1, uid: 1, guid, index: 0, from: Page(30), to: Page(50) });
-    let known = *index.mailbox(account, 4).unwrap().messages.find(9).unwrap();
+    let known = *index.mailbox(account, 4).unwrap().messages().find(9).unwrap();
     assert_eq!(index.chunk(&known, 0), Some((Page(50), 1)));
     assert_eq!(index.placed(guid).unwrap().pages, [50]);
 }

@@ -239,7 +239,7 @@ fn a_torn_message_stays_dropped_where_the_disk_fails() {
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 70_000)).unwrap();
     let index = rig.store.parts().indexes.of(ada.shard());
-    let entry = *index.mailbox(ada, 1).unwrap().messages.find(1).unwrap();
+    let entry = *index.mailbox(ada, 1).unwrap().messages().find(1).unwrap();
     let (last, _) = index.chunks(&entry).last().unwrap();
     rig.disk.cut(Cut::Prefix(usize::MAX));
     rig.disk.rot_at(last.sector().0, 20);

@@ -152,7 +152,7 @@ fn a_damaged_chunk_is_never_given_a_fresh_hash() {
     }
     let victim = rig.list(ada)[20];
     let index = rig.store.parts().indexes.of(ada.shard());
-    let entry = index.mailbox(ada, 1).unwrap().messages.find(victim.uid.0).unwrap();
+    let entry = index.mailbox(ada, 1).unwrap().messages().find(victim.uid.0).unwrap();
     let page = index.chunk(entry, 0).unwrap().0;
     rig.disk.rot_at(page.sector().0, 100);
     let others: Vec<u32> = (1..=40).filter(|uid| *uid != victim.uid.0).collect();

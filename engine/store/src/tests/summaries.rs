@@ -89,8 +89,14 @@ fn a_summary_costs_a_page_however_large_the_message_is() {
 fn a_summary_outlives_damage_to_the_octets_and_damage_to_it_is_noticed() {
     let (mut rig, ada, bodies) = filled();
     rig.disk.cut(Cut::Prefix(usize::MAX));
-    let page =
-        rig.store.parts().indexes.iter().find_map(|index| index.mailbox(ada, INBOX.0)?.messages.find(4)).unwrap().page;
+    let page = rig
+        .store
+        .parts()
+        .indexes
+        .iter()
+        .find_map(|index| index.mailbox(ada, INBOX.0)?.messages().find(4))
+        .unwrap()
+        .page;
     let mut rig = rig.cut(Cut::Prefix(usize::MAX));
     rig.disk.rot_at(Page(page).sector().0 + 1, 7);
     assert_eq!(rig.summary(ada, INBOX, Uid(4)), Ok(summary_of(&bodies[3])));
@@ -130,7 +136,7 @@ fn a_rebuild_and_compaction_keep_summaries_and_conversations() {
     }
     let pages = |rig: &Rig| {
         let entries = rig.store.parts().indexes.iter().filter_map(|one| one.mailbox(ada, INBOX.0));
-        entries.flat_map(|mailbox| mailbox.messages.iter()).map(|entry| entry.page).collect::<Vec<_>>()
+        entries.flat_map(|mailbox| mailbox.messages().iter()).map(|entry| entry.page).collect::<Vec<_>>()
     };
     let before = pages(&rig);
     let others: Vec<u32> = (1..=40).filter(|uid| uid % 4 != 1).collect();
