@@ -2,9 +2,9 @@
 //!
 //! Nothing here looks at what a script is about; only at the words that it uses.
 
-use super::Stop;
 use super::compare::{Offers, Terms};
 use super::script::{Action, Body, Call, Ecn, Event, Flags, Packet, Script, TcpOption};
+use super::verdict::Stop;
 use super::{socket_options, transfers};
 
 /// Looks through the events of a script.

@@ -1,127 +1,21 @@
-//! Calls to the socket interface: those that make sockets and end them, and what all calls have in common.
-//!
-//! A call is attempted at its time. What would block is tried again whenever something has happened, until the time at which the
-//! script says that it returns.
+//! Attempts at calls to the socket interface: which function a call is for, and those that make sockets and end them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-use machine::Instant;
 use net::Service;
 
-use super::Stop;
+use super::attempt::Attempt;
 use super::flow::Flow;
 use super::names::{self, O_NONBLOCK, value};
-use super::player::{Player, seconds};
+use super::player::Player;
 use super::script::{Call, Expression};
 use super::sockets::{Kind, Line, Socket};
-
-/// What became of a call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Attempt {
-    Value(i64),
-    Error(&'static str),
-    /// It waits.
-    Blocks,
-}
-
-/// A call that has not returned.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct Pending {
-    line: usize,
-    call: Call,
-    returns: Option<Instant>,
-}
-
-/// A call that the script's end, or its patience, found still waiting.
-pub(super) fn never_returned(pending: Option<Pending>) -> Result<(), Stop> {
-    match pending {
-        Some(Pending { line, call, .. }) => {
-            Err(Stop::failed(line, format!("{} to return", call.name), "it waits for ever"))
-        }
-        None => Ok(()),
-    }
-}
+use super::verdict::Stop;
 
 impl Player {
-    /// Makes a call. `returns`: when it does, if it blocks.
-    pub(super) fn call(&mut self, line: usize, call: &Call, returns: Option<Instant>) -> Result<(), Stop> {
-        match self.attempt(line, call)? {
-            Attempt::Blocks => {
-                // In a script without threads nothing else can happen until it returns.
-                self.pending = Some(Pending { line, call: call.clone(), returns });
-                if returns.is_none() { self.finish_pending(self.host.now + super::player::PATIENCE) } else { Ok(()) }
-            }
-            done => {
-                self.check_return(line, call, returns)?;
-                self.check_result(line, call, done)
-            }
-        }
-    }
-
-    /// Tries the call again that waits.
-    pub(super) fn retry_pending(&mut self) -> Result<(), Stop> {
-        let Some(Pending { line, call, returns }) = self.pending.take() else { return Ok(()) };
-        match self.attempt(line, &call)? {
-            Attempt::Blocks => self.pending = Some(Pending { line, call, returns }),
-            done => {
-                self.check_return(line, &call, returns)?;
-                self.check_result(line, &call, done)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_return(&mut self, line: usize, call: &Call, returns: Option<Instant>) -> Result<(), Stop> {
-        let Some(returns) = returns else { return Ok(()) };
-        let off = self.host.now.since(returns).max(returns.since(self.host.now));
-        if off <= self.tolerance(returns) {
-            return Ok(());
-        }
-        if is_write(&call.name) {
-            let reason =
-                "how much a socket's buffer takes before a write blocks is the kernel's; ours takes everything";
-            return Err(Stop::not_applicable(line, reason));
-        }
-        if call.error.as_deref() == Some("ETIMEDOUT") {
-            let reason = "when an unanswered connection is given up is ours (RFC 9293 section 3.8.3)";
-            return Err(Stop::not_applicable(line, reason));
-        }
-        let expected = format!("{} to return at {}", call.name, seconds(returns));
-        Err(Stop::failed(line, expected, format!("its return at {}", seconds(self.host.now))))
-    }
-
-    fn check_result(&mut self, line: usize, call: &Call, done: Attempt) -> Result<(), Stop> {
-        let expected = (value(&call.result), call.error.as_deref());
-        let is_right = match (expected, done) {
-            _ if call.result == Expression::Any => true,
-            ((Some(-1), Some(wanted)), Attempt::Error(error)) => same_error(wanted, error),
-            ((Some(-1), None), Attempt::Error(_)) => true,
-            ((Some(wanted), None), Attempt::Value(result)) => wanted == result,
-            // FreeBSD numbers this flag otherwise.
-            _ => false,
-        };
-        if is_right || self.config.calls_may_fail {
-            return Ok(());
-        }
-        if is_write(&call.name) && matches!((expected.0, done), (Some(-1..), Attempt::Value(_))) {
-            let reason = "how much a socket's buffer takes is the kernel's; ours takes everything";
-            return Err(Stop::not_applicable(line, reason));
-        }
-        let expected = match expected {
-            (Some(value), Some(error)) => format!("{value} {error}"),
-            (Some(value), None) => value.to_string(),
-            (None, _) => format!("{:?}", call.result),
-        };
-        let seen = match done {
-            Attempt::Value(value) => value.to_string(),
-            Attempt::Error(error) => format!("-1 {error}"),
-            Attempt::Blocks => "that it waits".to_string(),
-        };
-        Err(Stop::failed(line, format!("{} = {expected}", call.name), seen))
-    }
-
-    fn attempt(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
+    /// Tries a call once.
+    pub(super) fn attempt(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
         let arguments = &call.arguments;
         match call.name.as_str() {
             "socket" => self.socket(line, call),
@@ -345,16 +239,6 @@ impl Player {
             other => Err(Stop::not_applicable(line, format!("fcntl {other:?}"))),
         }
     }
-}
-
-fn is_write(name: &str) -> bool {
-    matches!(name, "write" | "writev" | "send" | "sendto" | "sendmsg" | "sendfile" | "splice")
-}
-
-/// Systems have two names for these.
-fn same_error(wanted: &str, error: &str) -> bool {
-    let one = |name: &str| if name == "EWOULDBLOCK" { "EAGAIN".to_string() } else { name.to_string() };
-    one(wanted) == one(error)
 }
 
 /// The address in a `{sa_family=…, sin_port=…, sin_addr=…}`.

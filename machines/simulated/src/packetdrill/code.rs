@@ -1,7 +1,7 @@
 //! Code in scripts: Python's `assert` about a kernel's `tcp_info`. What a kernel keeps in its books is not there to be asserted,
 //! so a script that looks into them is not applicable; one that only prints is.
 
-use super::Stop;
+use super::verdict::Stop;
 
 /// Why code makes a script not applicable.
 pub(super) fn beyond(code: &str) -> Option<String> {

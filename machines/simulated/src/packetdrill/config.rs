@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use machine::Micros;
 
 use super::script::{HeaderLine, Script};
-use super::{Stop, Verdict};
+use super::verdict::{Stop, Verdict};
 
 /// What the header lines set, with packetdrill's own values where they say nothing.
 #[derive(Clone, PartialEq, Debug)]

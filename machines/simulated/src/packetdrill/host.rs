@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use machine::{Checksum, Ethernet, Frame, Instant, Machine};
+use machine::{Checksum, Frame, Instant, Machine};
 use net::tcp::{CloseReason, PoolSizes};
 use net::{
     Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Address, Ipv6Addressing, Limits, Net, Output,
@@ -18,10 +18,8 @@ use net::{
 use tasks::Budget;
 
 use super::wire::{self, Heard, IpPacket, Segment};
-use crate::{MemoryDisk, SimulatedMachine};
+use crate::{ADDRESS, MemoryDisk, SimulatedMachine};
 
-/// The machine's card.
-pub(super) const CARD: Ethernet = crate::ADDRESS;
 /// When scripts begin. Not the start of the machine: no clock in it then stands at zero.
 pub(super) const BASE: Instant = Instant(100_000_000);
 
@@ -105,7 +103,7 @@ impl Host {
 
     /// A packet arrives.
     pub(super) fn hear(&mut self, packet: &IpPacket) {
-        self.take_frame(packet.frame(CARD));
+        self.take_frame(packet.frame(ADDRESS));
         self.speak();
     }
 

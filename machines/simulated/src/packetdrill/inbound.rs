@@ -1,10 +1,10 @@
 //! Packets that the script sends: given the addresses, ports and numbers of the wire, and put on it.
 
-use super::Stop;
 use super::flow::Flow;
 use super::player::Player;
 use super::script::{Body, Ecn, Flags, Icmp, IpInfo, Packet, Quoted, Tcp, TcpOption};
 use super::sockets::pattern;
+use super::verdict::Stop;
 use super::wire::{self, IpPacket, PROTOCOL_ICMP, PROTOCOL_ICMP6, PROTOCOL_TCP, PROTOCOL_UDP, Segment};
 
 impl Player {
@@ -110,7 +110,7 @@ impl Player {
         let own = self.config.own;
         let Some((kind, code)) = kind_and_code(icmp, own.is_ipv4()) else {
             let code = icmp.code.as_deref().unwrap_or_default();
-            if super::is_undefined(code) {
+            if super::names::is_undefined(code) {
                 let reason = format!("{code} is not defined in the script, but on packetdrill's command line");
                 return Err(Stop::not_applicable(line, reason));
             }

@@ -7,9 +7,9 @@
 //! ```text
 //!   text ─ lexer ─ parser, packets, options ─ script
 //!   script ─ config (header lines), settings (shell commands), applicable (what cannot be had)
-//!   player ─┬─ inbound ─ wire ─> host (the network on a simulated card)
-//!           ├─ outbound ─ compare <─ wire ─ host
-//!           └─ calls, transfers, socket_options, polling ─ sockets ─ host
+//!   play ─┬─ inbound ─ wire ─> host (the network on a simulated card)
+//!         ├─ outbound ─ compare <─ wire ─ host
+//!         └─ waiting ─ calls, transfers, socket_options, polling ─ player ─ sockets ─ host
 //! ```
 //!
 //! Invariants:
@@ -18,6 +18,7 @@
 //! - Every byte that is read or sent is checked against its place in the stream, and every checksum is verified.
 
 mod applicable;
+mod attempt;
 mod calls;
 mod code;
 mod compare;
@@ -31,6 +32,7 @@ mod options;
 mod outbound;
 mod packets;
 mod parser;
+mod play;
 mod player;
 mod polling;
 mod script;
@@ -40,80 +42,18 @@ mod sockets;
 #[cfg(test)]
 mod tests;
 mod transfers;
+mod verdict;
+mod waiting;
 mod wire;
 
-use std::fmt;
-
-/// What came of a script.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// All went as the script says.
-    Passed,
-    /// Something went otherwise.
-    Failed {
-        /// The line of the script, counted from 1.
-        line: usize,
-        /// What the script says there.
-        expected: String,
-        /// What happened.
-        seen: String,
-    },
-    /// The script asks for what the engine does not have, or does not leave open.
-    NotApplicable {
-        /// The line of the script, counted from 1.
-        line: usize,
-        /// What it asks for.
-        reason: String,
-    },
-}
-
-impl Verdict {
-    fn failed(line: usize, expected: impl fmt::Display, seen: impl fmt::Display) -> Verdict {
-        Verdict::Failed { line, expected: expected.to_string(), seen: seen.to_string() }
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Verdict::Passed => out.write_str("passed"),
-            Verdict::Failed { line, expected, seen } => {
-                write!(out, "failed: line {line}: expected {expected}; seen {seen}")
-            }
-            Verdict::NotApplicable { line, reason } => write!(out, "not applicable: line {line}: {reason}"),
-        }
-    }
-}
-
-/// A script's verdict, and what was left to us on the way to it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outcome {
-    /// The verdict.
-    pub verdict: Verdict,
-    /// Where the script says otherwise and an RFC leaves it to the host: lines, and what of it.
-    pub liberties: Vec<(usize, String)>,
-}
-
-/// Why a script goes no further.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Stop(Verdict);
-
-impl Stop {
-    fn failed(line: usize, expected: impl fmt::Display, seen: impl fmt::Display) -> Stop {
-        Stop(Verdict::failed(line, expected, seen))
-    }
-
-    fn not_applicable(line: usize, reason: impl fmt::Display) -> Stop {
-        Stop(Verdict::NotApplicable { line, reason: reason.to_string() })
-    }
-}
+pub use verdict::{Outcome, Verdict};
 
 /// Plays a script.
 pub fn play(text: &str) -> Outcome {
     match parser::parse(text) {
-        Ok(script) => player::play(&script),
+        Ok(script) => play::play(&script),
         Err(error) => {
-            let verdict = match is_undefined(&error.seen) {
+            let verdict = match names::is_undefined(&error.seen) {
                 true => {
                     let reason =
                         format!("{} is not defined in the script, but on packetdrill's command line", error.seen);
@@ -124,11 +64,4 @@ pub fn play(text: &str) -> Outcome {
             Outcome { verdict, liberties: Vec::new() }
         }
     }
-}
-
-/// Whether a word where the language has none is the name of a define.
-fn is_undefined(word: &str) -> bool {
-    word.len() > 2
-        && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
-        && word.starts_with(|c: char| c.is_ascii_uppercase())
 }

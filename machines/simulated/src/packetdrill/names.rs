@@ -116,3 +116,10 @@ const CONSTANTS: &[(&str, i64)] = &[
     ("EPOLL_CTL_MOD", 3),
     ("NULL", 0),
 ];
+
+/// Whether a word where the language has none is the name of a define.
+pub(super) fn is_undefined(word: &str) -> bool {
+    word.len() > 2
+        && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+        && word.starts_with(|c: char| c.is_ascii_uppercase())
+}

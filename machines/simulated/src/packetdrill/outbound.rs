@@ -2,12 +2,12 @@
 
 use machine::{Instant, Micros};
 
-use super::Stop;
 use super::compare::{self, Against};
 use super::host::Sent;
 use super::player::{Player, seconds};
 use super::script::{Body, Flags, Packet, Tcp, TcpOption};
 use super::sockets::pattern;
+use super::verdict::Stop;
 use super::wire::Segment;
 
 /// How much longer than the script says a packet is waited for, to tell when it came.

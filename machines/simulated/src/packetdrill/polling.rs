@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 
 use machine::{Instant, Micros};
 
-use super::Stop;
-use super::calls::Attempt;
+use super::attempt::Attempt;
 use super::names::{self, EPOLLET, EPOLLONESHOT, POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP, value};
 use super::player::Player;
 use super::script::{Call, Expression};
 use super::sockets::{Kind, Watched};
+use super::verdict::Stop;
 
 impl Player {
     /// What can be done with a socket now, and counters of what has happened to it.

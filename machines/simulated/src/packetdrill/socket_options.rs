@@ -3,12 +3,12 @@
 use machine::Micros;
 use net::tcp::USER_TIMEOUT;
 
-use super::Stop;
-use super::calls::Attempt;
+use super::attempt::Attempt;
 use super::names::{self, value};
 use super::player::Player;
 use super::script::Expression;
 use super::sockets::Kind;
+use super::verdict::Stop;
 
 /// What an option is here.
 enum Known {

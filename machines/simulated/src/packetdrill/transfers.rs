@@ -1,11 +1,11 @@
 //! Calls that move bytes. What is read is checked byte by byte against what the script's packets carried.
 
-use super::Stop;
-use super::calls::Attempt;
+use super::attempt::Attempt;
 use super::names::{self, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, value};
 use super::player::Player;
 use super::script::{Call, Expression};
 use super::sockets::{Kind, pattern};
+use super::verdict::Stop;
 
 /// Flags that change nothing here.
 const SEND_FLAGS_WITHOUT_MEANING: [&str; 3] = ["MSG_NOSIGNAL", "MSG_DONTWAIT", "MSG_EOR"];

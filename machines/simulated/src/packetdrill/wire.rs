@@ -8,6 +8,7 @@ use machine::Ethernet;
 
 use super::options;
 use super::script::{Flags, TcpOption};
+use crate::ADDRESS;
 
 pub(super) const PROTOCOL_ICMP: u8 = 1;
 pub(super) const PROTOCOL_TCP: u8 = 6;
@@ -230,7 +231,7 @@ fn neighbour_answer(ip: &IpPacket) -> Option<Vec<u8>> {
     let source = IpAddr::V6(Ipv6Addr::from(target));
     put_checksum(&mut message, 2, pseudo_header(source, ip.source, PROTOCOL_ICMP6));
     let answer = IpPacket { ttl: 255, ..IpPacket::new(source, ip.source, PROTOCOL_ICMP6, message) };
-    Some(answer.frame(super::host::CARD))
+    Some(answer.frame(ADDRESS))
 }
 
 fn in_v6(address: IpAddr) -> Ipv6Addr {

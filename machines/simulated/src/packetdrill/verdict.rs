@@ -1,0 +1,67 @@
+//! The result of a script, and the reason why one ends early.
+
+use std::fmt;
+
+/// What came of a script.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// All went as the script says.
+    Passed,
+    /// Something went otherwise.
+    Failed {
+        /// The line of the script, counted from 1.
+        line: usize,
+        /// What the script says there.
+        expected: String,
+        /// What happened.
+        seen: String,
+    },
+    /// The script asks for what the engine does not have, or does not leave open.
+    NotApplicable {
+        /// The line of the script, counted from 1.
+        line: usize,
+        /// What it asks for.
+        reason: String,
+    },
+}
+
+impl Verdict {
+    pub(super) fn failed(line: usize, expected: impl fmt::Display, seen: impl fmt::Display) -> Verdict {
+        Verdict::Failed { line, expected: expected.to_string(), seen: seen.to_string() }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Passed => out.write_str("passed"),
+            Verdict::Failed { line, expected, seen } => {
+                write!(out, "failed: line {line}: expected {expected}; seen {seen}")
+            }
+            Verdict::NotApplicable { line, reason } => write!(out, "not applicable: line {line}: {reason}"),
+        }
+    }
+}
+
+/// A script's verdict, and what was left to us on the way to it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Where the script says otherwise and an RFC leaves it to the host: lines, and what of it.
+    pub liberties: Vec<(usize, String)>,
+}
+
+/// Why a script goes no further.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Stop(pub(super) Verdict);
+
+impl Stop {
+    pub(super) fn failed(line: usize, expected: impl fmt::Display, seen: impl fmt::Display) -> Stop {
+        Stop(Verdict::failed(line, expected, seen))
+    }
+
+    pub(super) fn not_applicable(line: usize, reason: impl fmt::Display) -> Stop {
+        Stop(Verdict::NotApplicable { line, reason: reason.to_string() })
+    }
+}
