@@ -17,6 +17,7 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::hash::Hash;
 
 pub use client::{Cable, Client, Connection, Port};
 pub use clock::CoreClock;
@@ -113,8 +114,8 @@ impl SimulatedMachine {
     }
 
     /// What the machine drew and its disk did, for the digest of a room.
-    pub(crate) fn fold(&self, story: &mut room::Chronicle) {
-        story.fold((&self.dice, self.disk.digest()));
+    pub(crate) fn history(&self) -> impl Hash + '_ {
+        (&self.dice, self.disk.digest())
     }
 
     /// Whether another core has woken `core` since its last turn.

@@ -1,12 +1,5 @@
-//! How clients come: by which port, and what hides what they say there. And how a host leaves, with all its clients.
+//! How clients come: by which port, and what hides what they say there.
 
-use machine::Micros;
-use smoltcp::wire::IpAddress;
-
-use super::Room;
-use super::client::{Talk, Visitor};
-use super::line::{First, Line};
-use super::shield::{Mischief, Shield};
 use crate::Dice;
 
 /// What hides what a client says.
@@ -74,52 +67,5 @@ impl Approach {
     /// Whether it is for those who have an account.
     pub(super) fn is_for_users(self) -> bool {
         matches!(self.port, 465 | 587)
-    }
-}
-
-impl Room {
-    /// A client comes from a host to a machine.
-    pub(super) fn welcome(&mut self, host: usize, station: usize, approach: Approach, talk: Talk, mut dice: Dice) {
-        let now = self.story.now;
-        let place = &mut self.hosts[host];
-        if place.is_gone {
-            return;
-        }
-        let client = &mut place.client;
-        client.buffer_bytes = 1 << (11 + dice.below(6));
-        let one = &self.stations[station];
-        let address: IpAddress = if dice.one_in(2) { one.address.into() } else { one.address_ipv6.into() };
-        let first = if matches!(approach.port, 80 | 443) { First::Client } else { First::Machine };
-        let mut line = Line::new(client.connect(address, approach.port), first, now);
-        let mut means_well = true;
-        if approach.way != Way::Clear {
-            let mischief = draw_mischief(self.rates.damage, self.rates.stopping, &mut dice);
-            line.may_be_covered(Shield::new(&mut place.keyring, approach, mischief, &mut dice));
-            means_well = mischief == Mischief::None;
-        }
-        if approach.way == Way::Tls {
-            line.cover(now);
-        }
-        let pace = Micros(500 + dice.skewed(400_000));
-        let trusts = (self.nobody_is_reset && means_well && one.is_serving()).then_some(one.life);
-        self.visitors.push(Visitor { host, station, line, talk, dice, next: now, pace, trusts });
-    }
-
-    /// A host is gone with all its clients. The first one stays: somebody has to look at what is left.
-    pub(super) fn vanish(&mut self, number: usize) {
-        if number > 0 {
-            self.hosts[number].vanish();
-            self.visitors.retain(|visitor| visitor.host != number);
-        }
-    }
-}
-
-fn draw_mischief(damage: u64, stopping: u64, dice: &mut Dice) -> Mischief {
-    if dice.happens(damage) {
-        Mischief::Damages { record: dice.below(12) }
-    } else if dice.happens(stopping) {
-        Mischief::Stops { flight: dice.below(2), thousandths: dice.below(1000) as usize }
-    } else {
-        Mischief::None
     }
 }

@@ -13,15 +13,15 @@ use store::{
 };
 use tasks::{Continuation, Entry, FrameId};
 
-use super::leaving::Course;
-use super::ledger::{ACCOUNTS, Found, Ledger};
+use super::departure::Course;
+use super::fixture::ACCOUNTS;
+use super::layout::CHUNK_OCTETS;
+use super::ledger::Ledger;
+use super::letter::Found;
 use crate::{MemoryDisk, Mood};
 
 /// Steps after which a store that has not opened is stuck.
 const STEPS_MAX: usize = 200_000;
-
-/// Octets in a message's first chunk, of which its summary is made: `docs/format.md`, section 5.
-const CHUNK_OCTETS: usize = 8 * 4_096 - 512;
 
 /// Opens a copy of `disk` and holds what is there against `ledger`. Nothing may be wrong with the disk either. Returns how much space there is.
 pub(super) fn audit(disk: &MemoryDisk, ledger: &mut Ledger, seed: u64) -> Space {

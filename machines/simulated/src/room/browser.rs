@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::approach::Approach;
-use super::client::{Around, Progress};
-use super::line::{Line, field};
+use super::around::{Around, Progress};
+use super::line::{Line, field, in_one};
 use super::reader::Appetite;
 use super::site::{CODINGS, MODIFIED, pages};
 use super::two::{Response, Two};
@@ -190,18 +190,6 @@ impl Browser {
             _ => assert!(status == 200 && body == bytes, "{asked:?} is not what the site holds: {head}"),
         }
     }
-}
-
-/// A request as HTTP/1.1 has it.
-pub(super) fn in_one(method: &str, path: &str, mut fields: String, body: &[u8], is_last: bool) -> Vec<u8> {
-    if is_last {
-        fields += "Connection: close\r\n";
-    }
-    if !body.is_empty() {
-        fields += &format!("Content-Length: {}\r\n", body.len());
-    }
-    let head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n{fields}\r\n", super::make::HOSTNAME);
-    [head.as_bytes(), body].concat()
 }
 
 fn part_is(part: Range<usize>, bytes: &[u8], head: &str, body: &[u8]) {

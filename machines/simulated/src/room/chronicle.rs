@@ -78,7 +78,7 @@ impl Counts {
     }
 }
 
-pub(crate) struct Chronicle {
+pub(super) struct Chronicle {
     pub(super) now: Instant,
     /// When the faults were over and every machine ran again.
     pub(super) healed_at: Option<Instant>,
@@ -99,7 +99,7 @@ impl Chronicle {
     }
 
     /// Something happened that must happen again when the seed is replayed.
-    pub(crate) fn fold(&mut self, what: impl Hash) {
+    pub(super) fn fold(&mut self, what: impl Hash) {
         (self.now.0, what).hash(&mut self.digest);
     }
 

@@ -2,6 +2,7 @@
 
 use machine::{Instant, Micros};
 
+use super::around::{Around, Progress};
 use super::browser::Browser;
 use super::chronicle::Chronicle;
 use super::correspondent::Correspondent;
@@ -17,23 +18,6 @@ use crate::{Client, Dice};
 /// How long a client may be left without an answer where nothing is wrong (any more): timeouts that have doubled a few times
 /// are a part of it, and no service's own patience is as short.
 const ANSWER_AT_LATEST: Micros = Micros::from_secs(150);
-
-/// Whether a client goes on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Progress {
-    GoesOn,
-    IsDone,
-}
-
-/// What a client has around it when it does something.
-pub(super) struct Around<'a> {
-    pub(super) host: &'a mut Client,
-    pub(super) ledger: &'a mut Ledger,
-    pub(super) dice: &'a mut Dice,
-    pub(super) story: &'a mut Chronicle,
-    /// A machine whose disk has failed may refuse what is there.
-    pub(super) disk_has_failed: bool,
-}
 
 pub(super) enum Talk {
     Sender(Sender),

@@ -8,10 +8,11 @@ use machine::Instant;
 use sometimes::sometimes;
 
 use super::approach::Approach;
-use super::client::{Around, Progress};
+use super::around::{Around, Progress};
 use super::deeds::{Deed, Written};
-use super::ledger::{ACCOUNTS, AT_WEBMAIL, INBOX, LetterId};
-use super::line::{Line, field};
+use super::fixture::{ACCOUNTS, AT_WEBMAIL, HOSTNAME, INBOX};
+use super::letter::LetterId;
+use super::line::{Line, field, in_one};
 use super::lists::{Extent, Row, View};
 use super::page::Page;
 use super::reader::Appetite;
@@ -191,7 +192,7 @@ impl Correspondent {
                 two.ask(method, path, &fields, body);
                 line.mention(&std::mem::take(&mut two.to_say));
             }
-            None => line.say(&super::browser::in_one(method, path, fields, body, false)),
+            None => line.say(&in_one(method, path, fields, body, false)),
         }
         self.waiting = Some(waiting);
     }
@@ -253,8 +254,7 @@ impl Correspondent {
     /// A page of somebody's is his whose ticket was shown.
     fn is_own(&self, page: &Page) {
         let owner = page.owner();
-        let is_own =
-            owner.as_deref().is_none_or(|owner| owner == ACCOUNTS[self.account] || owner == super::make::HOSTNAME);
+        let is_own = owner.as_deref().is_none_or(|owner| owner == ACCOUNTS[self.account] || owner == HOSTNAME);
         assert!(is_own, "{} is shown the mail of {owner:?}", ACCOUNTS[self.account]);
     }
 

@@ -9,18 +9,14 @@ use std::sync::Arc;
 
 use machine::SECTOR_BYTES;
 
+use super::layout::{OCTETS_FROM, PAGE};
 use super::ledger::Ledger;
 use super::scenario::Decay;
 use crate::disk::{Blemish, SectorBytes};
 use crate::{Dice, MemoryDisk};
 
-/// Sectors of a page, the unit in which the store writes.
-const PAGE: u64 = 8;
 /// The longest chunk of a body, in pages.
 const CHUNK_PAGES_MAX: u64 = 8;
-
-/// Where the octets of a chunk begin: `docs/format.md`, section 5.
-pub(super) const OCTETS_FROM: usize = 512;
 
 /// How often a place is looked for, for each sector that is to go bad.
 const LOOKS: u64 = 20;

@@ -3,14 +3,15 @@
 use machine::Micros;
 use sometimes::sometimes;
 
-use super::client::{Around, Progress};
+use super::around::{Around, Progress};
 use super::correspondent::{Correspondent, Waiting};
 use super::doubt::Asked;
-use super::ledger::{ACCOUNTS, AT_WEBMAIL, DRAFTS, INBOX, LetterId, OWN};
+use super::fixture::{ACCOUNTS, AT_WEBMAIL, DRAFTS, INBOX};
+use super::letter::{LetterId, OWN};
 use super::line::Line;
 use super::lists::{Row, View};
 use super::page::Page;
-use super::peer::Mailbox;
+use super::remote::Mailbox;
 use crate::Dice;
 
 /// Where messages are moved by their buttons, and what those are called.

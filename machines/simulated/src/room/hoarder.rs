@@ -6,10 +6,9 @@
 //! login succeeds.
 
 use super::approach::{Approach, Way};
-use super::client::{Around, Progress};
-use super::ledger::ACCOUNTS;
+use super::around::{Around, Progress};
+use super::fixture::{ACCOUNTS, HOSTNAME};
 use super::line::Line;
-use super::make::HOSTNAME;
 use super::two::Two;
 use crate::Dice;
 

@@ -4,88 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use super::doubt::Doubt;
-use super::leaving::{Course, Departure};
-use super::peer::Mailbox;
-use super::posted::{Posted, octets_near_an_edge};
-use super::reported::ReportOf;
+use sometimes::sometimes;
+
+use super::doubt::{Asked, Doubt};
+use super::fixture::{ACCOUNTS, AT_WEBMAIL, DRAFTS, SENT};
+use super::letter::{Fate, Found, Letter, LetterId, Moment, OWN, WRITTEN};
+use super::naming::ReportOf;
+use super::posted::{PostedId, PostedMessages, octets_near_an_edge};
+use super::remote::Mailbox;
 use crate::Dice;
-
-/// Those who get letters. The last one reads and writes at the webmail, the others by POP3 and SMTP.
-pub(super) const ACCOUNTS: [&str; 3] = ["ada@barepost.test", "grace@barepost.test", "mary@barepost.test"];
-/// Those who read by POP3 come first.
-pub(super) const BY_POP3: usize = 2;
-pub(super) const AT_WEBMAIL: usize = 2;
-
-/// The copies that there may be of a letter: one in each account that gets it, and the one that its writer keeps at the webmail.
-pub(super) const COPIES: usize = ACCOUNTS.len() + 1;
-pub(super) const OWN: usize = ACCOUNTS.len();
-
-/// Mailboxes that everybody has, by their numbers: `docs/format.md`, section 7.
-pub(super) const INBOX: u32 = 1;
-pub(super) const DRAFTS: u32 = 2;
-pub(super) const SENT: u32 = 3;
-pub(super) const OUTBOX: u32 = 7;
-
-/// How letters come from the webmail, and drafts.
-const WRITTEN: &str = "the webmail";
-
-/// A letter, by its number.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub(super) struct LetterId(pub(super) usize);
-
-/// A moment in the order of what became known of deletions.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Moment(u64);
-
-/// What is known of one copy of a letter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
-    /// It was never sent whole, or it was refused, or a restart has shown that it did not come to be.
-    Absent,
-    /// It was sent, and nobody said what came of it.
-    PerhapsDelivered,
-    /// It is there: a client was told so, or somebody has seen it.
-    Present,
-    /// It was there, and nobody said what came of its deletion.
-    PerhapsDeleted,
-    /// It was deleted, and that was known then.
-    Deleted(Moment),
-}
-
-pub(super) struct Copy {
-    pub(super) fate: Fate,
-    pub(super) place: Doubt<u32>,
-    pub(super) is_starred: Doubt<bool>,
-    /// How often anything of this became another.
-    pub(super) changes: u64,
-}
-
-pub(super) struct Letter {
-    body: Vec<u8>,
-    /// What was spoken to send it (RFC 3848).
-    protocol: &'static str,
-    /// Those of its copies that there are to be.
-    pub(super) recipients: Vec<usize>,
-    pub(super) copies: [Copy; COPIES],
-    /// A sector of it went bad: it may be unreadable, and it may be gone.
-    pub(super) is_harmed: bool,
-    pub(super) departure: Departure,
-    /// It goes to another server as well.
-    is_for_others: bool,
-    /// Its subject, if it is a report. A report may come at any time.
-    pub(super) report: Option<ReportOf>,
-}
-
-/// A message that somebody has found.
-pub(super) struct Found {
-    pub(super) mailbox: u32,
-    pub(super) unique_id: String,
-    pub(super) is_starred: bool,
-    /// How far it has come, if it is its writer's.
-    pub(super) course: Course,
-    pub(super) message: Vec<u8>,
-}
 
 /// The ledger of one machine.
 pub(super) struct Ledger {
@@ -99,7 +26,7 @@ pub(super) struct Ledger {
     pub(super) tickets: Vec<String>,
     pub(super) over: Vec<String>,
     /// Messages for another server, and by which station they go there.
-    pub(super) posted: Vec<Posted>,
+    pub(super) posted: PostedMessages,
     pub(super) station: usize,
     /// Entries of outboxes when they were looked at last.
     pub(super) entries: usize,
@@ -122,7 +49,7 @@ impl Default for Ledger {
             name,
             tickets: Vec::new(),
             over: Vec::new(),
-            posted: Vec::new(),
+            posted: PostedMessages::default(),
             station: 0,
             entries: 0,
             touched: Vec::new(),
@@ -204,6 +131,36 @@ impl Ledger {
         (LetterId(id), text)
     }
 
+    /// A new message of this account, for these mailboxes. Every line of it names it.
+    pub(super) fn write_posted(
+        &mut self,
+        account: usize,
+        mailboxes: &[Mailbox],
+        dice: &mut Dice,
+    ) -> (PostedId, Vec<u8>) {
+        let number = self.posted.next_number();
+        let sender = ACCOUNTS[account];
+        let head = format!(
+            "From: <{sender}>\r\nSubject: Elsewhere\r\nDate: Fri, 13 Feb 2009 23:31:30 +0000\r\n\
+             Message-ID: <{number}.posted@elsewhere.test>\r\n\r\n"
+        );
+        let octets = octets_near_an_edge(2, dice);
+        let mut content = head.into_bytes();
+        while (content.len() as u64) < octets {
+            content.extend_from_slice(format!("<{number}> {:x}\r\n", dice.roll()).as_bytes());
+        }
+        (self.post(number, account, content.clone(), mailboxes), content)
+    }
+
+    /// Notes a message for the other server, and the reports that may come on it.
+    fn post(&mut self, number: usize, sender: usize, content: Vec<u8>, mailboxes: &[Mailbox]) -> PostedId {
+        let report =
+            |mailbox: &Mailbox| (*mailbox, self.expect_report(ReportOf { number, mailbox: Some(*mailbox) }, sender));
+        let recipients: Vec<(Mailbox, LetterId)> = mailboxes.iter().map(report).collect();
+        let delay = self.expect_report(ReportOf { number, mailbox: None }, sender);
+        self.posted.add((number, sender), content, &recipients, delay)
+    }
+
     fn turns_into(&mut self, id: LetterId, fate: Fate) {
         let letter = &mut self.letters[id.0];
         letter.recipients.iter().for_each(|copy| letter.copies[*copy].turns_into(fate));
@@ -214,7 +171,7 @@ impl Ledger {
         if let Some(letter) = self.letters.get_mut(number) {
             letter.is_harmed = true;
         }
-        self.harm_posted(number);
+        self.posted.harm(number);
     }
 
     /// How many letters may be unreadable.
@@ -253,7 +210,7 @@ impl Ledger {
         let is_seen = copies.iter().any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered));
         assert!(!is_seen, "letter {} was refused, and somebody has seen it", id.0);
         self.turns_into(id, Fate::Absent);
-        self.letter_answered(id, false);
+        self.posted.letter_answered(id, false);
     }
 
     /// Its deletion was asked for.
@@ -267,7 +224,7 @@ impl Ledger {
     /// Its deletion was acknowledged.
     pub(super) fn deleted(&mut self, id: LetterId, copy: usize) {
         self.touched.push(id);
-        self.moments += 1;
+        let now = self.next_moment();
         let (number, copy) = (copy, &mut self.letters[id.0].copies[copy]);
         assert!(
             matches!(copy.fate, Fate::PerhapsDeleted | Fate::Deleted(_)),
@@ -275,7 +232,13 @@ impl Ledger {
             id.0,
             copy.fate
         );
-        copy.turns_into(Fate::Deleted(Moment(self.moments)));
+        copy.turns_into(Fate::Deleted(now));
+    }
+
+    /// A moment after all others.
+    pub(super) fn next_moment(&mut self) -> Moment {
+        self.moments += 1;
+        Moment(self.moments)
     }
 
     /// What is known of deletions now.
@@ -308,7 +271,7 @@ impl Ledger {
     /// Which letter this is. It must be as it was sent, and say how that was.
     pub(super) fn is_whole(&self, message: &[u8]) -> LetterId {
         if let Some(of) = ReportOf::read(message).unwrap_or_else(|wrong| panic!("{wrong}")) {
-            return self.report(of);
+            return self.posted.report(of);
         }
         let (trace, body) = parts(message);
         let subject = body.split(|byte| *byte == b'\r').next().unwrap_or_default();
@@ -326,116 +289,80 @@ impl Ledger {
         LetterId(id)
     }
 
+    /// The places of the accepted messages that wait for another try, but for those on bad sectors.
+    pub(super) fn posted_waiting(&self) -> Vec<usize> {
+        self.posted.waiting(|report| self.has_come(report))
+    }
+
+    /// A letter is asked for back.
+    pub(super) fn back_asked(&mut self, id: LetterId) -> Asked<bool> {
+        self.letters[id.0].departure.back_asked()
+    }
+
+    /// Its writer was told that it is a draft again, or that it is too late.
+    pub(super) fn back_told(&mut self, id: LetterId, asked: &Asked<bool>, is_back: bool) {
+        self.touched.push(id);
+        let letter = &mut self.letters[id.0];
+        if letter.departure.back_told(asked, is_back) {
+            letter.is_draft_again(id);
+            self.posted.letter_answered(id, false);
+        }
+    }
+
+    /// Whether a letter is for anybody: it may be taken back, while a draft is none to be.
+    pub(super) fn is_for_somebody(&self, id: LetterId) -> bool {
+        self.letters[id.0].is_sent_by_webmail()
+    }
+
+    /// The letters that had not left when the disk was looked at last.
+    pub(super) fn on_their_way(&self) -> Vec<LetterId> {
+        let is_on_its_way = |id: &LetterId| self.letters[id.0].departure.is_on_its_way();
+        (0..self.letters.len()).map(LetterId).filter(is_on_its_way).collect()
+    }
+
+    /// Whether all had but those on bad sectors.
+    pub(super) fn all_have_left(&self) -> bool {
+        self.on_their_way().iter().all(|id| self.letters[id.0].is_harmed)
+    }
+
+    /// Notes that a report may come.
+    fn expect_report(&mut self, of: ReportOf, account: usize) -> LetterId {
+        self.letters.push(Letter::report(of, account));
+        LetterId(self.letters.len() - 1)
+    }
+
+    /// Whether a report has come, whatever has become of it since.
+    pub(super) fn has_come(&self, report: LetterId) -> bool {
+        let mut copies = self.letters[report.0].copies.iter();
+        copies.any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered))
+    }
+
+    /// Notes that a report is in the machine's index, and so on its disk.
+    pub(super) fn report_listed(&mut self, of: ReportOf, account: usize, places: &[(u32, u32)]) {
+        let id = self.posted.report(of);
+        self.posted.reported(of, account);
+        if !self.has_come(id) {
+            sometimes!(ReportStored);
+        }
+        self.letters[id.0].copies[account].is_seen();
+        for (mailbox, uid) in places {
+            self.reports.insert((account, *mailbox, *uid), id);
+        }
+    }
+
+    /// The report in this row of a list.
+    pub(super) fn report_at(&self, account: usize, mailbox: u32, uid: u32) -> Option<LetterId> {
+        self.reports.get(&(account, mailbox, uid)).copied()
+    }
+
+    /// Whether it is a report: no search for its number finds it.
+    pub(super) fn is_report(&self, id: LetterId) -> bool {
+        self.letters[id.0].report.is_some()
+    }
     /// A unique-id names one letter for ever.
     fn is_named(&mut self, place: (usize, u32, String), id: LetterId) {
         let known = self.unique_ids.entry(place.clone()).or_insert(id);
         assert_eq!(*known, id, "the unique-id {place:?} names two letters");
-    }
-
-    /// All that is on the disk was looked at, by account.
-    pub(super) fn audit_all(&mut self, mut found: Vec<Vec<Found>>) {
-        let is_entry = |found: &mut Found| found.mailbox == OUTBOX;
-        let entries: Vec<Found> = found.iter_mut().flat_map(|found| found.extract_if(.., is_entry)).collect();
-        self.entries = entries.len();
-        self.courses(&found[AT_WEBMAIL]);
-        found.iter().enumerate().for_each(|(account, found)| self.audit(account, found));
-        self.audit_outboxes(entries.iter().map(|entry| &entry.message[..]));
-        self.name.settle();
-        self.letters.iter().enumerate().for_each(|(number, letter)| letter.has_come_as_it_should(number));
-    }
-
-    /// All that is in an account was looked at, and nothing can be on its way but what is held: what was uncertain is certain now.
-    /// `found`: messages, in the order in which the machine lists them.
-    pub(super) fn audit(&mut self, account: usize, found: &[Found]) {
-        let listed = self.moment();
-        let grows = |one: &Found, next: &Found| one.mailbox != next.mailbox || one.unique_id < next.unique_id;
-        assert!(found.is_sorted_by(grows), "unique-ids do not grow");
-        let mut once = Vec::new();
-        for message in found {
-            let (id, copy) = self.found(account, message, listed);
-            once.push((id, copy));
-            self.letters[id.0].copies[copy].lies(id, message);
-        }
-        once.sort_unstable();
-        assert!(once.is_sorted_by(|one, next| one < next), "a letter is there twice: {once:?}");
-        self.moments += 1;
-        let now = Moment(self.moments);
-        for (number, letter) in self.letters.iter_mut().enumerate() {
-            let may_still_come = letter.may_still_come();
-            for copy in [account, OWN].into_iter().take(if account == AT_WEBMAIL { 2 } else { 1 }) {
-                let is_there = once.binary_search(&(LetterId(number), copy)).is_ok();
-                let (copy, name) = (&mut letter.copies[copy], copy);
-                let fate = match copy.fate {
-                    _ if is_there => Fate::Present,
-                    // Its loss may be taken back as long as it is not durable itself.
-                    Fate::Present | Fate::PerhapsDeleted if letter.is_harmed => Fate::PerhapsDeleted,
-                    Fate::PerhapsDelivered if may_still_come => Fate::PerhapsDelivered,
-                    Fate::Present => panic!("letter {number} was there, and is gone from {name}"),
-                    Fate::PerhapsDeleted => Fate::Deleted(now),
-                    Fate::PerhapsDelivered => Fate::Absent,
-                    known => known,
-                };
-                copy.turns_into(fate);
-            }
-        }
-    }
-}
-
-impl Letter {
-    fn new(body: Vec<u8>, protocol: &'static str, recipients: &[usize]) -> Letter {
-        let copies = std::array::from_fn(|_| Copy {
-            fate: Fate::Absent,
-            place: Doubt::none(INBOX),
-            is_starred: Doubt::none(false),
-            changes: 0,
-        });
-        let (recipients, departure) = (recipients.to_vec(), Departure::wanted());
-        Letter { body, protocol, recipients, copies, is_harmed: false, departure, is_for_others: false, report: None }
-    }
-
-    /// A report that may come to an account.
-    pub(super) fn report(of: ReportOf, account: usize) -> Letter {
-        let mut letter = Letter::new(Vec::new(), "a report", &[account]);
-        letter.report = Some(of);
-        letter.copies[account].turns_into(Fate::PerhapsDelivered);
-        letter
-    }
-
-    /// Whether it may come after a power cut, though no client sends it.
-    fn may_still_come(&self) -> bool {
-        self.is_harmed || self.departure.is_under_way() || self.report.is_some()
-    }
-
-    /// Whether it is no draft, and was written at the webmail.
-    pub(super) fn is_sent_by_webmail(&self) -> bool {
-        self.protocol == WRITTEN && (self.recipients != [OWN] || self.is_for_others)
-    }
-}
-
-impl Copy {
-    pub(super) fn turns_into(&mut self, fate: Fate) {
-        (self.fate, self.changes) = (fate, self.changes + 1);
-    }
-
-    /// Somebody has seen it, or was told of it.
-    pub(super) fn is_seen(&mut self) {
-        if self.fate == Fate::PerhapsDelivered {
-            self.turns_into(Fate::Present);
-        }
-    }
-
-    /// It lies there, and nothing that was asked for of it is under way any more.
-    fn lies(&mut self, id: LetterId, found: &Found) {
-        let is_leaving = matches!(found.course, Course::Held | Course::Leaving | Course::Left);
-        if let Err(places) = self.place.settle_as(found.mailbox) {
-            panic!("letter {} lies in {}, and has to lie in {places:?}", id.0, found.mailbox);
-        }
-        if is_leaving {
-            self.place = Doubt::between(vec![DRAFTS, SENT]);
-        }
-        if let Err(stars) = self.is_starred.settle_as(found.is_starred) {
-            panic!("letter {} has a star: {}, and has to: {stars:?}", id.0, found.is_starred);
-        }
     }
 }
 
@@ -466,20 +393,4 @@ fn without_additions(body: &[u8], sent: &[u8]) -> Vec<u8> {
 fn parts(message: &[u8]) -> (&[u8], &[u8]) {
     let at = message.windows(11).position(|window| window == b"\r\nSubject: ");
     message.split_at(at.unwrap_or_else(|| panic!("not a letter: {:?}", String::from_utf8_lossy(message))) + 2)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_letter_on_bad_sectors_may_still_be_refused_by_the_reply_that_is_on_its_way() {
-        let mut ledger = Ledger::default();
-        let (letter, _) = ledger.write(&[0, 1], "ESMTP", &mut Dice::new(1));
-        ledger.sent(letter);
-        ledger.harm(letter.0);
-        (0..ACCOUNTS.len()).for_each(|account| ledger.audit(account, &[]));
-        ledger.refused(letter);
-        (0..ACCOUNTS.len()).for_each(|account| ledger.audit(account, &[]));
-    }
 }

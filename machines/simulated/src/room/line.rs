@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use machine::{Instant, Micros};
 
+use super::fixture::HOSTNAME;
 use super::shield::Shield;
 use crate::{Client, Connection, Dice};
 
@@ -257,4 +258,16 @@ fn text(bytes: &[u8]) -> String {
 pub(super) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     let mut fields = head.split("\r\n").filter_map(|line| line.split_once(": "));
     fields.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+/// A request as HTTP/1.1 has it.
+pub(super) fn in_one(method: &str, path: &str, mut fields: String, body: &[u8], is_last: bool) -> Vec<u8> {
+    if is_last {
+        fields += "Connection: close\r\n";
+    }
+    if !body.is_empty() {
+        fields += &format!("Content-Length: {}\r\n", body.len());
+    }
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n{fields}\r\n", HOSTNAME);
+    [head.as_bytes(), body].concat()
 }

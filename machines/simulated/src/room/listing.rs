@@ -18,30 +18,17 @@ use std::collections::BTreeMap;
 
 use store::{AccountId, Flags, MailboxInfo, MessageInfo, OUTBOX, Store, Uid};
 
-use super::decay::OCTETS_FROM;
-use super::leaving::Course;
-use super::ledger::{ACCOUNTS, AT_WEBMAIL, Fate, Ledger, LetterId, OWN};
-use super::posted::number_behind;
-use super::reported::ReportOf;
+use super::departure::Course;
+use super::fixture::{ACCOUNTS, AT_WEBMAIL};
+use super::layout::{OCTETS_FROM, PAGE, PAGE_BYTES};
+use super::ledger::Ledger;
+use super::letter::{Fate, LetterId, OWN};
+use super::naming::{Named, named_in};
 use super::station::Station;
 use crate::{Engines, MemoryDisk};
 
-/// Sectors of a page, in which the store writes, and bytes of one.
-const PAGE: u64 = 8;
-const PAGE_BYTES: usize = 4096;
-
 /// Turns in which a core finds the entries of earlier lives in its outboxes.
 const TURNS_TO_FIND_ENTRIES: u32 = 4;
-
-/// A message of the room.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Named {
-    /// For accounts here.
-    Letter(usize),
-    /// For another server, by its number. A message written at the webmail is a `Letter` instead.
-    Posted(usize),
-    Report(ReportOf),
-}
 
 /// The contents of a machine's indexes.
 #[derive(Default)]
@@ -166,7 +153,7 @@ impl Listing {
 
     /// Checks that a message for another server is in an outbox, and that the queue shows it.
     fn is_queued(&self, number: usize, ledger: &Ledger, engines: &Engines) {
-        let posted = &ledger.posted[number];
+        let posted = ledger.posted.get(number);
         let account = &self.accounts[posted.sender];
         let entries = account.places.get(&posted.name()).map_or(&[][..], |places| &places[..]);
         let is_shown = |place: &Place| {
@@ -225,7 +212,7 @@ impl Account {
                 let (letter, course) = (LetterId(*letter), Course::of(*mailbox, message.flags));
                 let is_own = account == AT_WEBMAIL && ledger.copy_in(letter, account, *mailbox) == OWN;
                 if is_own && matches!(course, Course::Left | Course::Sent) {
-                    ledger.letter_answered(letter, true);
+                    ledger.posted.letter_answered(letter, true);
                 }
             }
         }
@@ -289,13 +276,4 @@ fn read_names(disk: &MemoryDisk, account: AccountId, numbers: &[u64], names: &mu
         let known = names.entry(word(40)).or_default();
         known.extend(named_in(octets).filter(|name| !known.contains(name)));
     }
-}
-
-/// The message that begins with these octets. They are not verified: a power cut may have torn them
-/// before any index knew them. A torn report names no message.
-fn named_in(octets: &[u8]) -> Option<Named> {
-    let report = ReportOf::read(octets).ok()?;
-    let posted = number_behind(octets, b"\r\nMessage-ID: <", b".posted@").map(Named::Posted);
-    let letter = || number_behind(octets, b"\r\nSubject: ", b"\r\n").map(Named::Letter);
-    report.map(Named::Report).or(posted).or_else(letter)
 }

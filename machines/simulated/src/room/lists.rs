@@ -3,7 +3,9 @@
 //! Between a request and what comes of it other clients go on: of what changed meanwhile a page may show either.
 
 use super::doubt::Asked;
-use super::ledger::{AT_WEBMAIL, COPIES, Copy, Fate, Ledger, LetterId, OWN};
+use super::fixture::AT_WEBMAIL;
+use super::ledger::Ledger;
+use super::letter::{COPIES, Copy, Fate, LetterId, OWN};
 
 /// Archive is the last mailbox that is searched unless it is named: what follows is what was thrown away.
 const SEARCHED_LAST: u32 = 4;

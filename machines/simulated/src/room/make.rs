@@ -7,16 +7,12 @@ use server::{Papers, Sizes};
 use smoltcp::wire::{Ipv4Address, Ipv6Address};
 
 use super::fault::Fault;
-use super::peer::SMARTHOST;
+use super::fixture::{ACCOUNTS, HOSTNAME, STARTED_SECONDS};
+use super::remote::SMARTHOST;
 use super::scenario::{Rates, Scenario};
 use super::shield::certificates;
 use super::site;
 use crate::{CoreClock, Dice, Engines, MemoryDisk, Mood, SimulatedMachine};
-
-/// What machines are called.
-pub(super) const HOSTNAME: &str = "mail.barepost.test";
-/// When they start at the earliest: the first day of 2026.
-pub(super) const STARTED_SECONDS: u64 = 1_767_225_600;
 
 /// What a machine is made from whenever it starts.
 pub(super) struct Make {
@@ -83,7 +79,7 @@ fn configuration(address: Ipv4Address) -> Configuration {
              password_hash = \"$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ\"\n"
         )
     };
-    let users: String = super::ledger::ACCOUNTS.into_iter().map(user).collect();
+    let users: String = ACCOUNTS.into_iter().map(user).collect();
     let text = format!(
         "hostname = \"{HOSTNAME}\"\ndomains = [\"barepost.test\"]\n[network]\n\
          address = [\"{address}/24\", \"{}/64\"]\n{users}\

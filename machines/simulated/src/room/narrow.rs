@@ -9,7 +9,6 @@ use smoltcp::wire::{
 };
 
 use super::scenario::Word;
-use super::wire::End;
 
 /// What any way carries (RFC 8200 §5).
 const IPV6_MTU_MIN: u16 = 1280;
@@ -19,6 +18,13 @@ const ROUTER_IPV4: Ipv4Address = Ipv4Address::new(10, 0, 0, 254);
 const ROUTER_IPV6: Ipv6Address = Ipv6Address::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0xfe);
 const ETHERNET_BYTES: usize = 14;
 const ICMP_BYTES: usize = 8;
+
+/// Who is at an end of the wire.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub(super) enum End {
+    Station(usize),
+    Host(usize),
+}
 
 /// A way that carries less than a card.
 #[derive(Clone, Copy, Debug)]

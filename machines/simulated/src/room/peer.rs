@@ -1,18 +1,15 @@
 //! The other server of a room: it takes messages that a machine brings, and notes them in that
 //! machine's ledger.
 //!
-//! Some of its mailboxes take each message at the first or a later attempt. One does not exist, and
-//! one is always deferred. If an outbox keeps anything else for long, the machine is the cause, or
-//! a fault of the wire.
+//! If an outbox keeps anything for long but what its mailboxes defer, the machine is the cause, or a
+//! fault of the wire.
 
 use machine::{Instant, Micros};
 
 use super::ledger::Ledger;
-use crate::{Client, Connection, Dice};
+use super::remote::Mailbox;
+use crate::{Client, Connection};
 
-/// Which host it is, by its address: 10.0.0.99.
-pub(super) const HOST: usize = 89;
-pub(super) const SMARTHOST: &str = "10.0.0.99:25";
 const PORT: u16 = 25;
 /// Connections that it takes at a time.
 const LISTENERS: usize = 16;
@@ -21,54 +18,6 @@ const PATIENCE: Micros = Micros::from_secs(30);
 
 /// One in so many RCPT commands for a mailbox that takes mail is deferred.
 const PUT_OFF_EVERY: u64 = 6;
-
-/// A mailbox of the other server. Each machine has those of its own, so that it is known which
-/// machine a message comes from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Mailbox {
-    /// These take what comes.
-    Bob,
-    Carol,
-    /// There is none of this name.
-    Unknown,
-    /// It is always deferred.
-    Away,
-}
-
-impl Mailbox {
-    const ALL: [(Mailbox, &str); 4] =
-        [(Mailbox::Bob, "bob"), (Mailbox::Carol, "carol"), (Mailbox::Unknown, "unknown"), (Mailbox::Away, "away")];
-
-    /// Its address, for mail of a machine.
-    pub(super) fn address(self, station: usize) -> String {
-        let (_, name) = Mailbox::ALL[self as usize];
-        format!("{name}{station}@far.test")
-    }
-
-    /// The mailbox of this address, and the machine that may send to it.
-    pub(super) fn named(address: &str) -> Option<(Mailbox, usize)> {
-        let local = address.strip_suffix("@far.test")?;
-        let (mailbox, number) = Mailbox::ALL.iter().find_map(|(one, name)| Some((*one, local.strip_prefix(name)?)))?;
-        Some((mailbox, number.parse().ok()?))
-    }
-
-    /// The mailboxes that a message is for: most take it.
-    pub(super) fn some(dice: &mut Dice) -> Vec<Mailbox> {
-        match dice.below(12) {
-            0 => vec![Mailbox::Unknown],
-            1 => vec![Mailbox::Unknown, Mailbox::Bob],
-            2 => vec![Mailbox::Bob, Mailbox::Away, Mailbox::Carol],
-            3 => vec![Mailbox::Away, Mailbox::Unknown],
-            4 | 5 => vec![Mailbox::Bob, Mailbox::Carol],
-            _ => vec![Mailbox::Bob],
-        }
-    }
-
-    /// Whether it takes mail, sooner or later.
-    pub(super) fn takes(self) -> bool {
-        matches!(self, Mailbox::Bob | Mailbox::Carol)
-    }
-}
 
 pub(super) struct Peer {
     talks: Vec<Talk>,
@@ -150,7 +99,7 @@ impl Talk {
         if std::mem::take(&mut self.is_message) {
             let lines = said[..said.len() - 3].split_inclusive(|byte| *byte == b'\n');
             let content: Vec<u8> = lines.flat_map(|line| line.strip_prefix(b".").unwrap_or(line)).copied().collect();
-            ledgers[self.station].posted_taken(&content, &std::mem::take(&mut self.recipients));
+            ledgers[self.station].posted.taken(&content, &std::mem::take(&mut self.recipients));
             return b"250 2.0.0 Taken\r\n";
         }
         let line = String::from_utf8_lossy(said);

@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 
 use super::approach::Way;
-use super::client::{Around, Progress};
-use super::leaving::Course;
-use super::ledger::{ACCOUNTS, Found, INBOX, Ledger, LetterId, Moment};
+use super::around::{Around, Progress};
+use super::departure::Course;
+use super::fixture::{ACCOUNTS, INBOX};
+use super::ledger::Ledger;
+use super::letter::{Found, LetterId, Moment};
 use super::line::Line;
 use crate::Dice;
 

@@ -6,15 +6,17 @@ use machine::{Instant, Micros};
 use server::{Ending, InUse};
 
 use super::approach::Approach;
+use super::around::Progress;
+use super::audit;
 use super::browser::Browser;
 use super::client::{Talk, Visitor};
 use super::correspondent::Correspondent;
-use super::ledger::{AT_WEBMAIL, BY_POP3, INBOX, OUTBOX};
+use super::fixture::{AT_WEBMAIL, BY_POP3, INBOX, OUTBOX};
 use super::listing::Listing;
 use super::reader::{Appetite, Reader};
 use super::sender::Sender;
 use super::station::Found;
-use super::{Progress, Room, audit};
+use super::world::Room;
 use crate::Dice;
 
 /// How long it may take until every client is done and nothing of theirs is left. A client's patience and an idle
@@ -78,12 +80,7 @@ impl Room {
     }
 
     fn end_faults(&mut self) {
-        self.deeds.clear();
-        self.threats.clear();
-        (self.rates.leaving, self.rates.damage, self.rates.stopping) = (0, 0, 0);
-        self.cuts_in_a_row = false;
-        self.wire.heal();
-        self.hosts.iter_mut().for_each(super::Host::put_cable_in);
+        self.nothing_more_happens();
         sometimes::end();
         for number in 0..self.stations.len() {
             self.stations[number].heal();

@@ -5,11 +5,13 @@ use std::collections::VecDeque;
 use sometimes::sometimes;
 
 use super::approach::{Approach, Way};
-use super::client::{Around, Progress};
-use super::ledger::{ACCOUNTS, BY_POP3, Ledger, LetterId};
+use super::around::{Around, Progress};
+use super::fixture::{ACCOUNTS, BY_POP3};
+use super::ledger::Ledger;
+use super::letter::LetterId;
 use super::line::Line;
-use super::peer::Mailbox;
 use super::posted::PostedId;
+use super::remote::Mailbox;
 use crate::Dice;
 
 /// What the reply to something said is about.
@@ -110,10 +112,10 @@ impl Sender {
                 }
                 Some(Said::Posted(posted)) if is_good => {
                     around.story.counts.acknowledged += 1;
-                    around.ledger.posted_answered(posted, true);
+                    around.ledger.posted.answered(posted, true);
                 }
                 Some(Said::Letter(_) | Said::Posted(_)) if around.disk_has_failed => {}
-                Some(Said::Posted(posted)) => around.ledger.posted_answered(posted, false),
+                Some(Said::Posted(posted)) => around.ledger.posted.answered(posted, false),
                 Some(Said::Letter(letter)) => around.ledger.refused(letter),
                 Some(_) if is_good => {}
                 // A full disk, or the like: whatever was said behind it means something else now.

@@ -23,7 +23,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use tls::Certificate;
 
 use super::approach::Approach;
-use super::make::{HOSTNAME, STARTED_SECONDS};
+use super::fixture::{HOSTNAME, STARTED_SECONDS};
 use crate::Dice;
 
 /// The head of a record.
@@ -46,6 +46,19 @@ pub(super) enum Mischief {
         flight: u64,
         thousandths: usize,
     },
+}
+
+impl Mischief {
+    /// `damage`, `stopping`: chances in 10,000.
+    pub(super) fn draw(damage: u64, stopping: u64, dice: &mut Dice) -> Mischief {
+        if dice.happens(damage) {
+            Mischief::Damages { record: dice.below(12) }
+        } else if dice.happens(stopping) {
+            Mischief::Stops { flight: dice.below(2), thousandths: dice.below(1000) as usize }
+        } else {
+            Mischief::None
+        }
+    }
 }
 
 /// How new a client is.

@@ -116,7 +116,7 @@ impl Station {
     pub(super) fn power_off(&mut self, now: Instant, until: Instant, story: &mut Chronicle) {
         story.counts.cuts += 1;
         self.life += 1;
-        self.machine.fold(story);
+        story.fold(self.machine.history());
         let disk = std::mem::take(&mut self.machine.disk).power_cut(&mut self.dice);
         (self.machine, self.engines) = self.make.start(disk, &self.rates, &mut self.dice);
         (self.disk_at, self.card_at, self.lines_told) = (None, None, 0);

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use http2::{Decoder, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, PREFACE, flags};
 
+use super::fixture::HOSTNAME;
+
 /// A response with its head as HTTP/1.1 has it.
 #[derive(Default)]
 pub(super) struct Response {
@@ -48,8 +50,7 @@ impl Two {
         let stream = self.next_stream;
         self.next_stream += 2;
         let mut block = Vec::new();
-        let pseudo =
-            [(":method", method), (":scheme", "https"), (":path", path), (":authority", super::make::HOSTNAME)];
+        let pseudo = [(":method", method), (":scheme", "https"), (":path", path), (":authority", HOSTNAME)];
         let fields = fields.lines().filter_map(|line| line.split_once(": "));
         for (name, value) in pseudo.into_iter().chain(fields) {
             // Literally, and kept in no table (RFC 7541 section 6.2.2).

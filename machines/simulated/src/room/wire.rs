@@ -9,16 +9,9 @@ use smoltcp::wire::{EthernetFrame, EthernetProtocol, PrettyPrinter};
 
 use super::chronicle::Chronicle;
 use super::forgery::forge;
-use super::narrow::Narrow;
+use super::narrow::{End, Narrow};
 use super::scenario::Rates;
 use crate::Dice;
-
-/// Who is at an end of the wire.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub(super) enum End {
-    Station(usize),
-    Host(usize),
-}
 
 pub(super) struct Wire {
     pub(super) rates: Rates,

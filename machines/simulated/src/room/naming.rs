@@ -1,0 +1,63 @@
+//! How a message of the room is recognised on a disk: a letter by its subject, a message for the
+//! other server by its identifier, a report by the message that it is of.
+
+use super::remote::Mailbox;
+
+/// A message of the room.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Named {
+    /// For accounts here.
+    Letter(usize),
+    /// For another server, by its number. A message written at the webmail is a `Letter` instead.
+    Posted(usize),
+    Report(ReportOf),
+}
+
+/// The subject of a report.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct ReportOf {
+    /// The number of the message.
+    pub(super) number: usize,
+    /// The recipient that does not get the message; `None`: the message is delayed.
+    pub(super) mailbox: Option<Mailbox>,
+}
+
+impl ReportOf {
+    /// The subject of the report in a message; `None`: it is no report.
+    ///
+    /// Errors: it is a report, and something is wrong with it.
+    pub(super) fn read(message: &[u8]) -> Result<Option<ReportOf>, String> {
+        let text = String::from_utf8_lossy(message);
+        let Some((_, text)) = text.split_once("\r\nContent-Type: multipart/report;") else { return Ok(None) };
+        let number = number_behind(text.as_bytes(), b"\r\nSubject: ", b"\r\n");
+        let number = number.or_else(|| number_behind(text.as_bytes(), b"\r\nMessage-ID: <", b".posted@"));
+        let number = number.ok_or("a report has the header of none of our messages")?;
+        if text.contains("\r\nAction: delayed\r\n") {
+            return Ok(Some(ReportOf { number, mailbox: None }));
+        }
+        if !text.contains("\r\nAction: failed\r\n") {
+            return Err(format!("a report says neither failed nor delayed: {text}"));
+        }
+        let (_, behind) = text.split_once("\r\nFinal-Recipient: rfc822; ").ok_or("a failure is of no recipient")?;
+        let address = behind.lines().next().unwrap_or_default();
+        let (mailbox, _) = Mailbox::named(address).ok_or_else(|| format!("a report names {address}"))?;
+        Ok(Some(ReportOf { number, mailbox: Some(mailbox) }))
+    }
+}
+
+/// The message that begins with these octets. They are not verified: a power cut may have torn them
+/// before any index knew them. A torn report names no message.
+pub(super) fn named_in(octets: &[u8]) -> Option<Named> {
+    let report = ReportOf::read(octets).ok()?;
+    let posted = number_behind(octets, b"\r\nMessage-ID: <", b".posted@").map(Named::Posted);
+    let letter = || number_behind(octets, b"\r\nSubject: ", b"\r\n").map(Named::Letter);
+    report.map(Named::Report).or(posted).or_else(letter)
+}
+
+/// The number between these words, where they stand first.
+pub(super) fn number_behind(octets: &[u8], before: &[u8], after: &[u8]) -> Option<usize> {
+    let at = octets.windows(before.len()).position(|window| window == before)? + before.len();
+    let digits = octets[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let number = std::str::from_utf8(&octets[at..at + digits]).ok()?.parse().ok()?;
+    octets[at + digits..].starts_with(after).then_some(number)
+}

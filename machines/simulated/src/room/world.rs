@@ -1,0 +1,400 @@
+//! The world of a room: its machines, hosts and clients, and the scheduler that lets each do something when it is due.
+
+use machine::{Ethernet, Instant, Micros};
+use server::InUse;
+use smoltcp::wire::IpAddress;
+use sometimes::sometimes;
+
+use super::approach::{Approach, Way};
+use super::around::Progress;
+use super::audit;
+use super::browser::Browser;
+use super::chronicle::{Chronicle, Trace};
+use super::client::{Talk, Visitor};
+use super::correspondent::Correspondent;
+use super::decay;
+use super::fault::Fault;
+use super::fixture::{ACCOUNTS, BY_POP3};
+use super::hoarder::Hoarder;
+use super::host::Host;
+use super::ledger::Ledger;
+use super::line::{First, Line};
+use super::listing::Listing;
+use super::narrow::{End, Narrow};
+use super::peer::Peer;
+use super::reader::{Appetite, Reader};
+use super::remote;
+use super::scenario::{Deed, Planned, Rates, Scenario};
+use super::sender::Sender;
+use super::shield::{Mischief, Shield};
+use super::station::{Power, Station};
+use super::wire::Wire;
+use crate::Dice;
+
+/// Steps after which a room is stuck.
+const STEPS_MAX: u64 = 20_000_000;
+
+/// A cut that waits for the disk.
+struct Threat {
+    station: usize,
+    requests: u64,
+    at_latest: Instant,
+}
+
+/// A room: everything in it, and what is still to happen.
+pub(super) struct Room {
+    pub(super) stations: Vec<Station>,
+    /// The last one is the peer's.
+    pub(super) hosts: Vec<Host>,
+    peer: Peer,
+    pub(super) visitors: Vec<Visitor>,
+    pub(super) ledgers: Vec<Ledger>,
+    pub(super) listings: Vec<Listing>,
+    pub(super) wire: Wire,
+    ends: Vec<(End, Ethernet)>,
+    /// Deeds to come, the next one last.
+    deeds: Vec<Planned>,
+    threats: Vec<Threat>,
+    cuts_in_a_row: bool,
+    rates: Rates,
+    /// There is enough of everything, and nothing keeps a segment for long.
+    nobody_is_reset: bool,
+    pub(super) dice: Dice,
+    pub(super) story: Chronicle,
+    steps: u64,
+}
+
+/// The part of the room that does something next.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+enum Actor {
+    Deed,
+    Threat(usize),
+    Wire,
+    /// One core of a machine.
+    Turn(usize, u8),
+    Disk(usize),
+    Card(usize),
+    PowerOn(usize),
+    Host(usize),
+    Cable(usize),
+    Visitor(usize),
+}
+
+impl Room {
+    pub(super) fn new(scenario: &Scenario, trace: Trace) -> Room {
+        let plan = scenario.plan();
+        let stations: Vec<Station> =
+            (0..plan.stations).map(|number| Station::new(number, scenario, plan.rates)).collect();
+        let numbers = (0..plan.hosts).chain([remote::HOST]);
+        let mut hosts: Vec<Host> = numbers.map(|number| Host::new(number, scenario)).collect();
+        let peer = Peer::new(&mut hosts[plan.hosts].client);
+        let mut ends: Vec<(End, Ethernet)> = Vec::new();
+        ends.extend(stations.iter().enumerate().map(|(number, one)| (End::Station(number), one.hardware)));
+        ends.extend(hosts.iter().enumerate().map(|(number, one)| (End::Host(number), one.hardware)));
+        let is_wanted = |(number, planned): &(usize, Planned)| {
+            planned.fault.is_none_or(|fault| scenario.faults.contain(fault)) && !scenario.left_out.contains(number)
+        };
+        let mut deeds: Vec<Planned> =
+            plan.deeds.into_iter().enumerate().filter(is_wanted).map(|(_, planned)| planned).collect();
+        deeds.sort_by_key(|planned| std::cmp::Reverse(planned.at));
+        Room {
+            ledgers: (0..stations.len()).map(Ledger::of).collect(),
+            listings: stations.iter().map(|_| Listing::default()).collect(),
+            stations,
+            hosts,
+            peer,
+            visitors: Vec::new(),
+            wire: Wire::new(plan.rates, scenario.dice("wire")),
+            ends,
+            deeds,
+            threats: Vec::new(),
+            cuts_in_a_row: scenario.faults.contain(Fault::CutsInARow),
+            rates: plan.rates,
+            nobody_is_reset: ![Fault::TightPools, Fault::Mishaps, Fault::Partition, Fault::Hoarders]
+                .into_iter()
+                .any(|fault| scenario.faults.contain(fault)),
+            dice: scenario.dice("schedule"),
+            story: Chronicle::new(trace),
+            steps: 0,
+        }
+    }
+
+    /// Lets whoever is due first do something. Time passes up to then, and no further than `end`.
+    pub(super) fn step(&mut self, end: Instant) {
+        self.steps += 1;
+        assert!(self.steps < STEPS_MAX, "the room never ends; it is {:?}", self.story.now);
+        let mut due: Vec<Actor> = Vec::new();
+        let mut first = end;
+        self.for_each_actor(|actor, at| {
+            if at < first {
+                due.clear();
+                first = at;
+            }
+            if at == first || at <= Instant::START {
+                due.push(actor);
+            }
+        });
+        self.story.now = self.story.now.max(first);
+        if due.is_empty() {
+            return;
+        }
+        let chosen = due[self.dice.below(due.len() as u64) as usize];
+        self.act(chosen);
+        self.check_listings(chosen);
+    }
+
+    /// Checks that accepted messages are listed.
+    fn check_listings(&mut self, actor: Actor) {
+        for (number, listing) in self.listings.iter_mut().enumerate() {
+            let core = if let Actor::Turn(station, core) = actor { (station == number).then_some(core) } else { None };
+            listing.check(&self.stations[number], &mut self.ledgers[number], core);
+        }
+    }
+
+    fn for_each_actor(&self, mut each: impl FnMut(Actor, Instant)) {
+        let now = self.story.now;
+        let mut offer = |actor, at: Option<Instant>| {
+            if let Some(at) = at {
+                each(actor, at.max(now));
+            }
+        };
+        offer(Actor::Deed, self.deeds.last().map(|planned| planned.at));
+        offer(Actor::Wire, self.wire.next());
+        for (number, threat) in self.threats.iter().enumerate() {
+            let is_due = self.stations[threat.station].machine.disk.carried_out() >= threat.requests;
+            offer(Actor::Threat(number), Some(if is_due { now } else { threat.at_latest }));
+        }
+        for (number, station) in self.stations.iter().enumerate() {
+            match station.power {
+                Power::Off { until } => offer(Actor::PowerOn(number), Some(until)),
+                Power::On => {
+                    station.cores().for_each(|core| offer(Actor::Turn(number, core), station.next_turn(core)));
+                    offer(Actor::Disk(number), station.disk_at);
+                    offer(Actor::Card(number), station.card_at);
+                }
+            }
+        }
+        for (number, host) in self.hosts.iter().enumerate() {
+            offer(Actor::Host(number), host.client.next_deadline());
+            offer(Actor::Cable(number), host.cable_at());
+        }
+        for (number, visitor) in self.visitors.iter().enumerate() {
+            offer(Actor::Visitor(number), Some(visitor.next));
+        }
+    }
+
+    fn act(&mut self, actor: Actor) {
+        let now = self.story.now;
+        self.story.fold(actor);
+        match actor {
+            Actor::Deed => {
+                if let Some(planned) = self.deeds.pop() {
+                    self.carry_out(&planned);
+                }
+            }
+            Actor::Threat(number) => {
+                let threat = self.threats.swap_remove(number);
+                self.cut(threat.station);
+            }
+            Actor::Wire => self.frame_arrived(),
+            Actor::Turn(number, core) => self.stations[number].turn(core, now, &mut self.story),
+            Actor::Disk(number) => self.stations[number].disk_goes_on(now, &mut self.story),
+            Actor::Card(number) => self.card_sends(number),
+            Actor::PowerOn(number) => {
+                self.story.tell(|| format!("machine {number} has power"));
+                self.stations[number].power_on(now);
+            }
+            Actor::Host(number) => self.host_works(number),
+            Actor::Cable(number) => {
+                self.hosts[number].put_cable_in();
+                self.story.tell(|| format!("host {number} has its cable again"));
+            }
+            Actor::Visitor(number) => self.visitor_acts(number),
+        }
+    }
+
+    fn frame_arrived(&mut self) {
+        let Some((end, frame)) = self.wire.arrival() else { return };
+        match end {
+            End::Station(number) => self.stations[number].frame_arrived(frame, &self.story),
+            End::Host(number) => self.hosts[number].client.hear(&frame),
+        }
+    }
+
+    fn card_sends(&mut self, number: usize) {
+        let station = &mut self.stations[number];
+        station.card_at = None;
+        if let Some(frame) = station.machine.from_engine.pop_front() {
+            self.wire.send(End::Station(number), &frame, &self.ends, &mut self.story);
+        }
+        station.plan_devices(self.story.now);
+    }
+
+    fn host_works(&mut self, number: usize) {
+        let is_peer = number + 1 == self.hosts.len();
+        let host = &mut self.hosts[number];
+        let has_heard = host.client.has_heard();
+        let mut sent = std::collections::VecDeque::new();
+        host.client.work(self.story.now, &mut sent);
+        if is_peer && has_heard {
+            self.peer.serve(&mut host.client, self.story.now, &mut self.ledgers);
+        }
+        host.sweep();
+        for frame in sent {
+            self.wire.send(End::Host(number), &frame, &self.ends, &mut self.story);
+        }
+    }
+
+    fn visitor_acts(&mut self, number: usize) {
+        let visitor = &mut self.visitors[number];
+        let (host, station) = (&mut self.hosts[visitor.host], &self.stations[visitor.station]);
+        let ledger = &mut self.ledgers[visitor.station];
+        let progress = visitor.go_on(
+            &mut host.client,
+            ledger,
+            &mut self.story,
+            self.rates.leaving,
+            station,
+            station.disk_ever_failed,
+        );
+        if progress == Progress::IsDone {
+            host.left.push(visitor.line.connection);
+            self.visitors.swap_remove(number);
+        }
+    }
+
+    fn carry_out(&mut self, planned: &Planned) {
+        self.story.tell(|| format!("deed: {:?}", planned.deed));
+        let mut dice = Dice::new(planned.seed);
+        match planned.deed {
+            Deed::Sender { host, station } => {
+                let approach = Approach::one_of(&Approach::SENDERS, &mut dice);
+                let talk = Talk::Sender(Sender::new(approach, &mut self.ledgers[station], &mut dice));
+                self.welcome(host, station, approach, talk, dice);
+            }
+            Deed::Reader { host, station } => {
+                let approach = Approach::one_of(&Approach::READERS, &mut dice);
+                let talk = Talk::Reader(Reader::new(dice.below(BY_POP3 as u64) as usize, Appetite::Some, approach.way));
+                self.welcome(host, station, approach, talk, dice);
+            }
+            Deed::Browser { host, station } => {
+                let approach = Approach::one_of(&Approach::BROWSERS, &mut dice);
+                let talk = Talk::Browser(Browser::new(approach, Appetite::Some, &mut dice));
+                self.welcome(host, station, approach, talk, dice);
+            }
+            Deed::Correspondent { host, station } => {
+                let approach = Approach::one_of(&Approach::CORRESPONDENTS, &mut dice);
+                // Half of those who come are at home at the webmail.
+                let account = ACCOUNTS.len() - 1 - dice.skewed(ACCOUNTS.len() as u64) as usize;
+                let correspondent = Correspondent::new(account, approach, Appetite::Some, &mut dice);
+                self.welcome(host, station, approach, Talk::Correspondent(Box::new(correspondent)), dice);
+            }
+            Deed::Hoarders { host, station, count } => {
+                for _ in 0..count {
+                    let (approach, hoarder) = Hoarder::any(&mut dice);
+                    let own = Dice::new(dice.roll());
+                    self.welcome(host, station, approach, Talk::Hoarder(hoarder), own);
+                }
+            }
+            Deed::Cut { station, requests } => self.threaten(station, requests),
+            Deed::Partition { host, span } => {
+                self.hosts[host].pull_cable(self.story.now + span);
+            }
+            Deed::Narrows { host, station, mtu, word, span } => {
+                let (from, to) = (End::Station(station), End::Host(host));
+                self.wire.narrows(Narrow { from, to, mtu, word, until: self.story.now + span });
+            }
+            Deed::Vanishes { host } => self.vanish(host),
+            Deed::DiskFails { station, mood, span } => {
+                let end = self.story.now + span;
+                self.stations[station].disk_fails(mood, end);
+                let at_latest = end + Micros(dice.below(3_000_000));
+                self.threats.push(Threat { station, requests: u64::MAX, at_latest });
+            }
+            Deed::DiskIsDeaf { station, span } => self.stations[station].deaf_until = self.story.now + span,
+            Deed::Decay { station, how, count } => {
+                let (ledger, machine) = (&mut self.ledgers[station], &mut self.stations[station].machine);
+                let sectors = decay::decay(&mut machine.disk, ledger, how, count, &mut dice);
+                self.story.tell(|| format!("  which harms {sectors:?}"));
+            }
+            Deed::ClockJump { station, seconds } => {
+                let machine = &mut self.stations[station].machine;
+                machine.started.0 = (seconds * 1_000_000).saturating_sub(machine.now.0);
+            }
+            Deed::Spreading { station } => self.stations[station].machine.spread_anew(),
+        }
+    }
+
+    /// A client comes from a host to a machine.
+    pub(super) fn welcome(&mut self, host: usize, station: usize, approach: Approach, talk: Talk, mut dice: Dice) {
+        let now = self.story.now;
+        let place = &mut self.hosts[host];
+        if place.is_gone() {
+            return;
+        }
+        let client = &mut place.client;
+        client.buffer_bytes = 1 << (11 + dice.below(6));
+        let one = &self.stations[station];
+        let address: IpAddress = if dice.one_in(2) { one.address.into() } else { one.address_ipv6.into() };
+        let first = if matches!(approach.port, 80 | 443) { First::Client } else { First::Machine };
+        let mut line = Line::new(client.connect(address, approach.port), first, now);
+        let mut means_well = true;
+        if approach.way != Way::Clear {
+            let mischief = Mischief::draw(self.rates.damage, self.rates.stopping, &mut dice);
+            line.may_be_covered(Shield::new(&mut place.keyring, approach, mischief, &mut dice));
+            means_well = mischief == Mischief::None;
+        }
+        if approach.way == Way::Tls {
+            line.cover(now);
+        }
+        let pace = Micros(500 + dice.skewed(400_000));
+        let trusts = (self.nobody_is_reset && means_well && one.is_serving()).then_some(one.life);
+        self.visitors.push(Visitor { host, station, line, talk, dice, next: now, pace, trusts });
+    }
+
+    /// A host is gone with all its clients. The first one stays: somebody has to look at what is left.
+    fn vanish(&mut self, number: usize) {
+        if number > 0 {
+            self.hosts[number].vanish();
+            self.visitors.retain(|visitor| visitor.host != number);
+        }
+    }
+
+    /// From now on no fault happens, and no client comes by itself. Each host has its cable.
+    pub(super) fn nothing_more_happens(&mut self) {
+        self.deeds.clear();
+        self.threats.clear();
+        (self.rates.leaving, self.rates.damage, self.rates.stopping) = (0, 0, 0);
+        self.cuts_in_a_row = false;
+        self.wire.heal();
+        self.hosts.iter_mut().for_each(Host::put_cable_in);
+    }
+
+    fn threaten(&mut self, station: usize, requests: u64) {
+        let requests = self.stations[station].machine.disk.carried_out() + requests;
+        self.threats.push(Threat { station, requests, at_latest: self.story.now + Micros::from_secs(1) });
+    }
+
+    /// Cuts the power of a machine, and looks at what is left.
+    pub(super) fn cut(&mut self, number: usize) {
+        let now = self.story.now;
+        let station = &mut self.stations[number];
+        let was_on = station.is_on();
+        if was_on && station.engines.in_use().handshakes > 0 {
+            sometimes!(CutInHandshake);
+        }
+        let off = Micros(station.dice.skewed(3_000_000));
+        station.power_off(now, now + off, &mut self.story);
+        self.story.tell(|| format!("machine {number} has no power (was on: {was_on})"));
+        audit::audit(&station.machine.disk, &mut self.ledgers[number], self.story.counts.cuts);
+        if self.cuts_in_a_row && !self.stations[number].dice.one_in(3) {
+            let requests = self.stations[number].dice.below(100);
+            let requests = self.stations[number].machine.disk.carried_out() + requests;
+            self.threats.push(Threat { station: number, requests, at_latest: now + off + Micros::from_millis(200) });
+        }
+    }
+
+    pub(super) fn in_use(&self) -> Vec<InUse> {
+        self.stations.iter().map(|station| station.engines.in_use()).collect()
+    }
+}
