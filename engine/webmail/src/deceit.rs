@@ -7,7 +7,7 @@
 //! - What is said names hosts and addresses alone, of letters, digits, dots and hyphens: no text of the letter finds its way around them.
 //! - At most [`DOUBTS_MAX`] things are said of a letter; the work is linear in its text.
 //!
-//! Answers to: UTS 39 sections 4 and 5 (as far as a table of alphabets goes), RFC 3492, RFC 3986 section 3.2, RFC 5890.
+//! Answers to: UTS 39 sections 4 (Latin letters alone) and 5, RFC 3492, RFC 3986 section 3.2, RFC 5890.
 
 mod hosts;
 mod links;

@@ -5,6 +5,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use unicode_security::MixedScript;
+use unicode_security::mixed_script::AugmentedScriptSet;
+
 /// The longest name of a host (RFC 1035 section 2.3.4).
 const HOST_BYTES_MAX: usize = 253;
 
@@ -12,28 +15,8 @@ const HOST_BYTES_MAX: usize = 253;
 const FILES: [&str; 13] =
     ["doc", "docx", "gif", "htm", "html", "jpeg", "jpg", "js", "pdf", "png", "txt", "xls", "xlsx"];
 
-/// The alphabets that names are written in, by blocks of Unicode.
-const ALPHABETS: [(&str, &[(u32, u32)]); 14] = [
-    ("Latin", &[(0x41, 0x5a), (0x61, 0x7a), (0xaa, 0xaa), (0xba, 0xba), (0xc0, 0x24f), (0x1e00, 0x1eff)]),
-    ("Chinese", &[(0x3005, 0x3007), (0x3400, 0x4dbf), (0x4e00, 0x9fff), (0x2_0000, 0x3_134f)]),
-    ("Hiragana", &[(0x3041, 0x309f)]),
-    ("Katakana", &[(0x30a0, 0x30ff)]),
-    ("Bopomofo", &[(0x3100, 0x312f)]),
-    ("Korean", &[(0x1100, 0x11ff), (0x3130, 0x318f), (0xac00, 0xd7af)]),
-    ("Greek", &[(0x370, 0x3ff), (0x1f00, 0x1fff)]),
-    ("Cyrillic", &[(0x400, 0x52f), (0x1c80, 0x1c8f), (0xa640, 0xa69f)]),
-    ("Armenian", &[(0x530, 0x58f)]),
-    ("Hebrew", &[(0x590, 0x5ff)]),
-    ("Arabic", &[(0x600, 0x6ff), (0x750, 0x77f), (0x8a0, 0x8ff)]),
-    ("Indic", &[(0x900, 0xdff)]),
-    ("Thai", &[(0xe00, 0xe7f)]),
-    ("Georgian", &[(0x10a0, 0x10ff), (0x1c90, 0x1cbf)]),
-];
-
-/// Alphabets that one name may be written in together (UTS 39 section 5.2, highly restrictive): a bit each, in the order of [`ALPHABETS`].
-const TOGETHER: [u32; 3] = [0b00_1111, 0b01_0011, 0b10_0011];
-
-/// Letters of other alphabets that nobody tells from these.
+/// Letters of other alphabets that nobody tells from these. The whole table of UTS 39 is one that
+/// tests alone hold this against.
 const LOOKALIKES: [(char, char); 30] = [
     ('а', 'a'),
     ('ԁ', 'd'),
@@ -102,12 +85,8 @@ impl Host {
         let is_latin = self.0.rsplit('.').next().is_some_and(|last| last.is_ascii() && !last.starts_with("xn--"));
         self.0.split('.').find_map(|label| {
             let label = label.strip_prefix("xn--").map_or_else(|| Some(label.to_string()), decoded)?;
-            let alphabets = alphabets(&label);
-            let is_one = alphabets.count_ones() <= 1 || TOGETHER.iter().any(|together| alphabets & !together == 0);
-            if !is_one {
-                let names = ALPHABETS.iter().enumerate().filter(|(bit, _)| alphabets >> bit & 1 == 1);
-                let names: Vec<&str> = names.map(|(_, (name, _))| *name).collect();
-                return Some(format!("whose name mixes {} letters", names.join(" and ")));
+            if let Some(scripts) = mixed_scripts(&label) {
+                return Some(format!("whose name mixes {} letters", scripts.join(" and ")));
             }
             // Below an end that is Latin nobody writes a whole name in letters that look like others.
             let looks_like = skeleton(&label).filter(|_| is_latin)?;
@@ -122,14 +101,29 @@ impl fmt::Display for Host {
     }
 }
 
-/// The alphabets that the letters are of, a bit each.
-fn alphabets(label: &str) -> u32 {
-    let of = |letter: char| {
-        let number = u32::from(letter);
-        let is_in = |blocks: &[(u32, u32)]| blocks.iter().any(|(first, last)| (*first..=*last).contains(&number));
-        ALPHABETS.iter().position(|(_, blocks)| is_in(blocks)).map_or(0, |bit| 1 << bit)
-    };
-    label.chars().filter(|letter| letter.is_alphabetic()).fold(0, |all, letter| all | of(letter))
+/// The scripts of a label, by name, if one name may not be written in all of them together (UTS 39
+/// section 5.2, highly restrictive): Latin goes together with Chinese, Japanese or Korean writing.
+fn mixed_scripts(label: &str) -> Option<Vec<&'static str>> {
+    let mut others = AugmentedScriptSet::default();
+    let other_letters = label.chars().filter(|letter| script(*letter) != Some("Latin"));
+    other_letters.for_each(|letter| others.intersect_with(letter.into()));
+    if label.is_single_script() || others.hanb || others.jpan || others.kore {
+        return None;
+    }
+    let mut names = Vec::new();
+    for name in label.chars().filter_map(script) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Some(names).filter(|names| names.len() > 1)
+}
+
+/// The name of a letter's script; `None` for a letter of several scripts.
+fn script(letter: char) -> Option<&'static str> {
+    let set = AugmentedScriptSet::for_char(letter);
+    let is_of_one = letter.is_alphabetic() && !set.is_all() && set.base.len() == 1;
+    set.base.iter().next().filter(|_| is_of_one).map(|script| script.full_name())
 }
 
 /// The Latin letters that it looks like, if it has none and each of its letters looks like one.
@@ -185,4 +179,17 @@ fn adapted(delta: u32, length: u32, is_first: bool) -> u32 {
         bias += 36;
     }
     bias + 36 * delta / (delta + 38)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_lookalikes_but_two_are_those_of_uts_39() {
+        let skeleton = |letter: char| unicode_security::skeleton(&letter.to_string()).collect::<String>();
+        let differ: Vec<(char, char)> =
+            LOOKALIKES.into_iter().filter(|(other, latin)| skeleton(*other) != skeleton(*latin)).collect();
+        assert_eq!(differ, [('п', 'n'), ('κ', 'k')]);
+    }
 }

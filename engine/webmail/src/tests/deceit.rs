@@ -77,6 +77,49 @@ fn a_host_whose_letters_are_not_what_they_look_like_is_doubted() {
 }
 
 #[test]
+fn scripts_of_one_label_go_together_as_in_uts_39() {
+    for label in [
+        "münchen",
+        "straße",
+        "пример",
+        "παράδειγμα",
+        "日本語テストひらがな",
+        "kanji漢字かなカナー",
+        "한국漢字abc",
+        "注音ㄅㄆabc",
+        "ไทย",
+        "ישראל",
+        "مثال",
+        "उदाहरण",
+        "მაგალითი",
+        "example-2",
+        "2020-год",
+    ] {
+        assert_eq!(sender("", &format!("x@{label}.example")), [""; 0], "{label}");
+    }
+    for (label, scripts) in [
+        ("pаypal", "Latin and Cyrillic"),
+        ("gοοgle", "Latin and Greek"),
+        ("оpеn", "Cyrillic and Latin"),
+        ("օpen", "Armenian and Latin"),
+        ("ไทยthai", "Thai and Latin"),
+        ("한국テスト", "Hangul and Katakana"),
+        ("ㄅかな", "Bopomofo and Hiragana"),
+        ("משעαβ", "Hebrew and Greek"),
+        // One group of letters in tables of blocks, and scripts of their own.
+        ("हिதமி", "Devanagari and Tamil"),
+        ("ᏢᎪpal", "Cherokee and Latin"),
+    ] {
+        let said = format!("The sender's address is at {label}.example, whose name mixes {scripts} letters.");
+        assert_eq!(
+            sender("", &format!("x@{}.example", label)),
+            [said.replace(label, &label.to_lowercase())],
+            "{label}"
+        );
+    }
+}
+
+#[test]
 fn a_sender_whose_name_is_the_address_of_another_is_doubted() {
     let doubt = "The sender's name says service@bank.example, but the letter comes from x@evil.test.";
     for name in ["service@bank.example", "Bank <Service@Bank.example>", "\"service@bank.example\" (Bank)"] {
