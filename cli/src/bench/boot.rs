@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::median;
 use super::report::{Report, Row};
+use super::statistics::median;
 use super::workplace::{Serving, Workplace};
 use crate::failure::Failure;
 use crate::guest::MachineType;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::client::{Client, message};
 use super::counters::{Counters, Sample};
-use super::median;
 use super::profile::Profiler;
 use super::report::{Report, Row};
+use super::statistics::median;
 use super::workplace::{Serving, Workplace, refuse_if_stopped};
 use crate::failure::Failure;
 use crate::guest::MachineType;

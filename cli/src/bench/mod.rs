@@ -20,6 +20,7 @@ mod processors;
 mod profile;
 mod relay;
 mod report;
+mod statistics;
 mod tls;
 mod web;
 mod webmail;
@@ -188,21 +189,9 @@ fn help_on_benches() -> String {
     std::iter::once("Benches:\n".to_string()).chain(lines).collect()
 }
 
-/// The middle one of the values that a repeated measurement gave.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_is_the_middle_one() {
-        assert_eq!(median(vec![9.0, 1.0, 5.0]), 5.0);
-        assert!(median(vec![]).is_nan());
-    }
 
     #[test]
     fn a_bench_that_is_not_known_is_refused() {

@@ -10,7 +10,7 @@ use super::SINK;
 use crate::bench::beside::Side;
 use crate::bench::beside::mailboxes::address;
 use crate::bench::client::{Client, message};
-use crate::bench::median;
+use crate::bench::statistics::median;
 use crate::failure::Failure;
 use crate::hold;
 

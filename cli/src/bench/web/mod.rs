@@ -10,10 +10,10 @@ mod pace;
 mod parts;
 
 use super::beside::{Beside, Side, SiteFile};
-use super::median;
 use super::network::{enter, widen};
 use super::profile::Profiler;
 use super::report::{Report, Row};
+use super::statistics::median;
 use crate::failure::Failure;
 use crate::house::House;
 use crate::stop::Stop;

@@ -15,8 +15,8 @@ use super::browser::{Browser, Question};
 use super::reader::Reader;
 use crate::bench::beside::Side;
 use crate::bench::counters::Counters;
-use crate::bench::median;
 use crate::bench::profile::Profiler;
+use crate::bench::statistics::median;
 use crate::failure::Failure;
 
 /// After this nothing of what was done is under way any more.

@@ -8,7 +8,7 @@ use super::target::Target;
 use crate::bench::beside::Side;
 use crate::bench::beside::mailboxes::{GRACE, INBOXES, READER, WRITER, inbox, number};
 use crate::bench::goodput::Wire;
-use crate::bench::median;
+use crate::bench::statistics::median;
 use crate::failure::Failure;
 use crate::house::House;
 use crate::stop::Stop;
