@@ -6,11 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use host::{Failure, remark, say};
 use machine::{Disk, DiskCompletion, DiskError, DiskOperation, SECTOR_BYTES, Sector};
 use store::{Limits, ReadSectors, State, Store, Unreadable};
-
-use crate::failure::Failure;
-use crate::terminal::{remark, say};
 
 #[derive(Args)]
 pub(crate) struct Options {

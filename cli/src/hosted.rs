@@ -5,10 +5,10 @@
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use host::Failure;
 use hosted::{AttachError, Ending, Life, Setup, Tap};
 use server::Sizes;
 
-use crate::failure::Failure;
 use crate::guest::{End, Event, Running};
 use crate::run::{DataFolder, LEAVE_PATIENCE};
 

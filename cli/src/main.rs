@@ -1,7 +1,7 @@
 //! `barepost`: the one command that builds, boots, tests and measures the machine.
 //!
 //! Invariants:
-//! - Whatever this process starts dies with it, even when it is killed with SIGKILL ([`hold`]).
+//! - Whatever this process starts dies with it, even when it is killed with SIGKILL ([`host::hold`]).
 //! - Exit status 0: done; 1: something broke or a test failed; 2: the command, the configuration or the machine that
 //!   this runs on is not as needed, told in one line before anything starts.
 //! - Nothing is written outside the data folder, `target/` and `bench/results/`.
@@ -9,29 +9,18 @@
 
 mod bench;
 mod disk;
-mod failure;
 mod guest;
-mod hold;
 mod hosted;
-mod house;
-mod image;
 mod names;
-mod packages;
 mod pkt;
 mod run;
 mod services;
 mod site;
-mod stop;
-mod terminal;
 mod test;
 mod tidy;
 
 use clap::{Parser, Subcommand};
-
-use failure::Failure;
-use house::House;
-use stop::Stop;
-use terminal::remark;
+use host::{Failure, House, Stop, hold, remark};
 
 /// A mail server that is the whole machine.
 #[derive(Parser)]

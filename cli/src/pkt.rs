@@ -6,10 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use host::{Failure, say};
 use simulated::{Outcome, Verdict, play};
-
-use crate::failure::Failure;
-use crate::terminal::say;
 
 #[derive(Args)]
 pub(crate) struct Options {

@@ -10,10 +10,9 @@ use std::time::SystemTime;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use host::Failure;
 use http::File;
 use server::configuration::POLICY_PATH;
-
-use crate::failure::Failure;
 
 /// The largest pack that a machine takes, in bytes: the limit of the image's `fw_cfg` reader.
 const PACK_BYTES_MAX: usize = 64 << 20;

@@ -7,15 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use host::{Failure, House, Stop, hold, image, packages};
+
 use super::counters::{Counters, Sample};
 use super::network::ip;
 use super::workplace::refuse_if_stopped;
-use crate::failure::Failure;
 use crate::guest::{Accelerator, End, Event, Guest, MachineType, Network, Running, Setup};
-use crate::house::House;
 use crate::run::DataFolder;
-use crate::stop::Stop;
-use crate::{hold, image, packages};
 
 pub(super) const INTERFACE: &str = "ours";
 pub(super) const LINUX: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);

@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use host::{Failure, House, Stop};
+
 use super::report::{Report, Row};
 use super::statistics::median;
 use super::workplace::{Serving, Workplace};
-use crate::failure::Failure;
 use crate::guest::MachineType;
-use crate::house::House;
-use crate::stop::Stop;
 
 const PEER: &str = "Postfix 3.7 + Dovecot 2.3, Debian 12 guest, recorded";
 /// QEMU's start to the first SYN-ACK.

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use crate::failure::Failure;
+use host::Failure;
 
 /// Longer than any reply takes under emulation.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -7,13 +7,10 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use host::{Failure, House, Stop, hold};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-use crate::failure::Failure;
 use crate::guest::Plugin;
-use crate::hold;
-use crate::house::House;
-use crate::stop::Stop;
 
 /// As in the plugin: this many pairs of address and count.
 const SLOTS: usize = 1 << 17;

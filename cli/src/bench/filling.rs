@@ -5,18 +5,16 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use host::{Failure, House, Stop, remark};
+
 use super::at_tap::{INTERFACE, Place, Queues, make_interface, service};
 use super::beside::mailboxes;
 use super::boot::resident_mib;
 use super::network::ip;
 use super::statistics::median;
 use super::workplace::refuse_if_stopped;
-use crate::failure::Failure;
 use crate::guest::{End, Event, Running};
 use crate::hosted::Hosted;
-use crate::house::House;
-use crate::stop::Stop;
-use crate::terminal::remark;
 
 /// Sessions at once that fill a disk soon. Each of them waits until its letter is there.
 pub(super) const SESSIONS: usize = 64;

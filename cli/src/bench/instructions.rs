@@ -6,17 +6,16 @@
 
 use std::time::{Duration, Instant};
 
+use host::{Failure, House, Stop};
+
 use super::client::{Client, message};
 use super::counters::{Counters, Sample};
 use super::profile::Profiler;
 use super::report::{Report, Row};
 use super::statistics::median;
 use super::workplace::{Serving, Workplace, refuse_if_stopped};
-use crate::failure::Failure;
 use crate::guest::MachineType;
-use crate::house::House;
 use crate::services::{POP3, Reached, SMTP};
-use crate::stop::Stop;
 
 const PEER: &str = "Postfix 3.7 + Dovecot 2.3, Debian 12 guest, recorded";
 const PEER_NEW_CONNECTION: f64 = 3_210_000.0;

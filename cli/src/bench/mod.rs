@@ -27,11 +27,8 @@ mod webmail;
 mod workplace;
 
 use clap::Args;
+use host::{Failure, House, Stop, say};
 
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
-use crate::terminal::say;
 use report::Report;
 
 /// A bench that can be run by its name.

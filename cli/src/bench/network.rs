@@ -5,9 +5,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
+use host::Failure;
 use nix::sched::{CloneFlags, unshare};
-
-use crate::failure::Failure;
 
 /// Moves this thread into a network of its own.
 ///

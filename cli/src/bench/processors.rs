@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::failure::Failure;
+use host::Failure;
 
 /// Linux counts the time of threads in hundredths of a second on every machine.
 const TICKS_PER_SECOND: f64 = 100.0;

@@ -9,10 +9,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use host::{Failure, House, image};
+
 use super::counters::Sample;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::image;
 
 /// What keeps where the instructions of our image went in a bench: `target/bench/BENCH-CASE.profile`.
 pub(super) struct Profiler {

@@ -2,12 +2,10 @@
 
 use std::process::Command;
 
+use host::{Failure, House, say};
 use serde::Serialize;
 
 use super::plot::Figure;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::terminal::say;
 
 /// The contents of `bench/results/NAME.json`, but for its name and commit.
 pub(super) struct Report {

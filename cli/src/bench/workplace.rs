@@ -5,15 +5,12 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use host::{Failure, House, Stop, image, packages};
 use server::configuration::Password;
 
-use crate::failure::Failure;
 use crate::guest::{Accelerator, End, Event, Guest, MachineType, Network, Plugin, Running, Setup};
-use crate::house::House;
 use crate::run::{DataFolder, watch_services};
 use crate::services::{Reached, SERVICES, base_max};
-use crate::stop::Stop;
-use crate::{image, packages};
 
 const READY_BUDGET: Duration = Duration::from_secs(60);
 const STOP_BUDGET: Duration = Duration::from_secs(10);

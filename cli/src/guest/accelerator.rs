@@ -12,10 +12,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use host::{Failure, hold};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-
-use crate::failure::Failure;
-use crate::hold;
 
 /// What runs the guest's instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

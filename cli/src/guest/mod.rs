@@ -18,8 +18,7 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use crate::failure::Failure;
-use crate::hold;
+use host::{Failure, hold};
 
 /// What the guest's serial console reads as the wish to stop: Ctrl-C.
 const STOP_BYTE: u8 = 0x03;

@@ -10,12 +10,10 @@ use std::path::PathBuf;
 use clap::Args;
 use dkim::SigningKey;
 use dns::{Name, NotAName, Question, Record, RecordKind, Unanswered};
+use host::{Failure, Stop, remark, say};
 use server::configuration::Configuration;
 
-use crate::failure::Failure;
 use crate::run::{read_configuration, signing_keys};
-use crate::stop::Stop;
-use crate::terminal::{remark, say};
 use asking::Servers;
 use check::{Finding, Senders};
 

@@ -5,10 +5,9 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
+use host::Failure;
 use server::configuration::Configuration;
 use tls::Authorities;
-
-use crate::failure::Failure;
 
 /// Packs them for the machine, in a file of the folder; none if none are named.
 ///

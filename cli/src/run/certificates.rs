@@ -9,12 +9,11 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use host::Failure;
 use machine::UnixTime;
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, date_time_ymd};
 use server::configuration::Configuration;
 use tls::Certificate;
-
-use crate::failure::Failure;
 
 /// Where the folder's own lie.
 const FOLDER: &str = "tls";

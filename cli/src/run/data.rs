@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use host::Failure;
 use http::Site;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use server::Papers;
@@ -17,7 +18,6 @@ use server::configuration::Configuration;
 use server::pack::BadPack;
 
 use crate::disk;
-use crate::failure::Failure;
 use crate::run::disk_file::{self, MissingDisk};
 use crate::run::{LEAVE_PATIENCE, authorities, certificates, demo, signing};
 use crate::site;

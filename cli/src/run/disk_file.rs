@@ -14,7 +14,7 @@ use std::io::{ErrorKind, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use host::Failure;
 
 const NAME: &str = "disk.img";
 /// The size of a new disk. The file is sparse: it takes what is written to it.

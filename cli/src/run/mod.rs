@@ -27,16 +27,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use host::{Failure, House, Stop, image, packages, say};
 
-use crate::failure::Failure;
 use crate::guest::{AcceleratorChoice, Guest, MachineType, Network, Setup};
 use crate::hosted::Hosted;
-use crate::house::House;
-use crate::image;
-use crate::packages;
 use crate::services::{Reached, SERVICES, Service, base_max};
-use crate::stop::Stop;
-use crate::terminal::say;
 use server::Sizes;
 use server::configuration::Configuration;
 

@@ -3,10 +3,9 @@
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use crate::failure::Failure;
+use host::{Failure, Stop, remark, say};
+
 use crate::guest::{End, Event, Running};
-use crate::stop::Stop;
-use crate::terminal::{remark, say};
 
 /// How long the machine may take to end its sessions and write what it holds.
 const STOP_BUDGET: Duration = Duration::from_secs(10);

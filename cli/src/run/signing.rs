@@ -10,14 +10,13 @@ use std::path::{Path, PathBuf};
 
 use dkim::{Algorithm, SigningKey};
 use dns::Name;
+use host::Failure;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rcgen::{KeyPair, PKCS_ED25519};
 use rsa::Generate;
 use rsa::pkcs8::{EncodePrivateKey, LineEnding};
 use server::configuration::Configuration;
-
-use crate::failure::Failure;
 
 use super::certificates::write;
 

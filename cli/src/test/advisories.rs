@@ -8,10 +8,8 @@ use std::fs::File;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::failure::Failure;
-use crate::hold;
-use crate::house::House;
-use crate::stop::Stop;
+use host::{Failure, House, Stop, hold};
+
 use crate::test::cargo_tools::Tool;
 
 const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", purpose: "looking for advisories" };

@@ -5,11 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::failure::Failure;
-use crate::hold;
-use crate::house::House;
-use crate::stop::Stop;
-use crate::terminal::remark;
+use host::{Failure, House, Stop, hold, remark};
 
 const INSTALL_BUDGET: Duration = Duration::from_secs(900);
 

@@ -4,12 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::failure::Failure;
-use crate::hold;
-use crate::house::House;
-use crate::packages;
-use crate::stop::Stop;
-use crate::terminal::remark;
+use host::{Failure, House, Stop, hold, packages, remark};
 
 /// The script that needs them.
 pub(super) const SCRIPT: &str = "tests/conform.py";

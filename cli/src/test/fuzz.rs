@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use host::{
+    Failure, House, Stop,
+    hold::{self, Ended},
+    say,
+};
 
-use crate::failure::Failure;
-use crate::hold::{self, Ended};
-use crate::house::House;
-use crate::stop::Stop;
-use crate::terminal::say;
 use crate::test::lanes;
 use outcome::Outcome;
 use toolchain::NIGHTLY;

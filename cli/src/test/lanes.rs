@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::failure::Failure;
-use crate::stop::Stop;
+use host::{Failure, Stop};
 
 /// As many as the smallest machine that this is meant for has processors.
 pub(super) const LANES: usize = 2;

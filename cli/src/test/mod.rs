@@ -22,14 +22,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use host::{
+    Failure, House, Stop,
+    hold::{self, Ended},
+    image, say,
+};
 
-use crate::failure::Failure;
-use crate::hold::{self, Ended};
-use crate::house::House;
-use crate::image;
 use crate::pkt;
-use crate::stop::Stop;
-use crate::terminal::say;
 use crate::tidy;
 use counts::Counts;
 use fuzz::Fuzzing;

@@ -4,11 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::failure::Failure;
-use crate::hold;
-use crate::house::House;
-use crate::packages;
-use crate::stop::Stop;
+use host::{Failure, House, Stop, hold, packages};
 
 const BUDGET: Duration = Duration::from_secs(120);
 

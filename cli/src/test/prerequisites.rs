@@ -6,11 +6,8 @@ use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::failure::Failure;
-use crate::hold;
-use crate::house::{self, House};
-use crate::packages;
-use crate::stop::Stop;
+use host::{Failure, House, Stop, hold, house, packages};
+
 use crate::test::{checkers, npm};
 
 /// Programs and the packages that hold them.

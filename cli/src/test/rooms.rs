@@ -4,11 +4,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::Args;
-
-use crate::failure::Failure;
-use crate::hold::{self, Ended};
-use crate::house::House;
-use crate::stop::Stop;
+use host::{
+    Failure, House, Stop,
+    hold::{self, Ended},
+};
 
 /// Which rooms, for `sim` alone.
 #[derive(Args)]

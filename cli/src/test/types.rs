@@ -4,11 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::failure::Failure;
-use crate::hold;
-use crate::house::House;
-use crate::packages;
-use crate::stop::Stop;
+use host::{Failure, House, Stop, hold, packages};
+
 use crate::test::npm;
 
 /// Where its files are: one program, since they are served as one.

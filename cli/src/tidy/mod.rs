@@ -18,8 +18,8 @@ pub(crate) use tree::Tree;
 
 use std::fmt;
 
-use crate::failure::Failure;
-use crate::house::House;
+use host::{Failure, House};
+
 use supply::Metadata;
 
 /// A broken rule, and where.

@@ -7,12 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
+use host::{Failure, House};
 use serde::Deserialize;
 
 use super::Violation;
 use super::tree::Tree;
-use crate::failure::Failure;
-use crate::house::House;
 
 /// Where it is written down what is allowed.
 const PAGE: &str = "deny.toml";

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use host::{Failure, House};
+
 use super::Violation;
-use crate::failure::Failure;
-use crate::house::House;
 
 /// Path below the root, with `/` between its parts, to text.
 pub(crate) struct Tree {

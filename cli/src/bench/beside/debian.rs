@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::failure::Failure;
-use crate::hold;
-use crate::stop::Stop;
-use crate::terminal::remark;
+use host::{Failure, Stop, hold, remark};
 
 pub(super) const FETCH_BUDGET: Duration = Duration::from_secs(600);
 

@@ -3,13 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use host::{Failure, House, Stop, hold, packages};
+
 use super::Peer;
 use super::debian::{self, Unpacked, write_program};
-use crate::failure::Failure;
-use crate::hold;
-use crate::house::House;
-use crate::packages;
-use crate::stop::Stop;
 
 /// What packages need to be installed, which nobody does here.
 const UNUSED: &[&str] = &["dmsetup", "dpkg", "mount", "systemd", "sysvinit-utils", "tar", "usrmerge"];

@@ -16,15 +16,13 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use host::{Failure, House, Stop, image, packages};
+
 use super::counters::Counters;
 use super::network::ip;
 use super::workplace::refuse_if_stopped;
-use crate::failure::Failure;
 use crate::guest::{Accelerator, Event, Guest, Linux, MachineType, Network, Running, Setup};
-use crate::house::House;
 use crate::run::DataFolder;
-use crate::stop::Stop;
-use crate::{image, packages};
 use mailboxes::Account;
 pub(super) use postfix::SETTINGS as POSTFIX_SETTINGS;
 pub(super) use target::{Outcome, Target, rest};

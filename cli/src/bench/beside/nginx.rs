@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
+use host::{Failure, House, Stop, packages};
+
 use super::Peer;
 use super::debian::{self, Unpacked, copy, files, find};
-use crate::failure::Failure;
-use crate::house::House;
-use crate::packages;
-use crate::stop::Stop;
 
 const NGINX: &str = include_str!("nginx/nginx.conf");
 const INIT: &str = include_str!("nginx/init");

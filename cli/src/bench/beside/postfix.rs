@@ -5,9 +5,7 @@
 use super::Peer;
 use super::installed::{Installation, write};
 use super::mailboxes::{self, Account};
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
+use host::{Failure, House, Stop};
 
 const FILES: &[(&str, &str)] = &[
     ("etc/postfix/main.cf", SETTINGS),

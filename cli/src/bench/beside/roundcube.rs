@@ -5,13 +5,12 @@
 
 use std::path::Path;
 
+use host::{Failure, House, Stop};
+
 use super::Peer;
 use super::debian::{copy, files};
 use super::installed::{Installation, write};
 use super::mailboxes;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
 
 const FOLDERS: &[&str] = &[
     "proc",

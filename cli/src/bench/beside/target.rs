@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use host::Failure;
+
 use super::{Beside, Side};
 use crate::bench::counters::{Counters, Sample};
-use crate::failure::Failure;
 
 /// What a server still does when the last letter is acknowledged, it has to have done by then.
 const REST_BUDGET: Duration = Duration::from_secs(180);

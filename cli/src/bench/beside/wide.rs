@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use host::Failure;
+
 use super::Side;
 use crate::bench::goodput::Wire;
 use crate::bench::network::ip;
-use crate::failure::Failure;
 
 const SEED: u64 = 1;
 

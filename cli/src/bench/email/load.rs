@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use host::{Failure, Stop, hold};
+
 use super::{KIB, SINK};
 use crate::bench::beside::mailboxes::address;
 use crate::bench::beside::{Outcome, Side, Target};
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::hold;
-use crate::stop::Stop;
 
 const BUDGET: Duration = Duration::from_secs(900);
 

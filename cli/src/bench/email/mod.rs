@@ -11,17 +11,15 @@ pub(super) mod wan;
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use host::{Failure, House, Stop, packages, remark};
+
 use super::beside::mailboxes::{Account, PASSWORD, address};
 use super::beside::{Beside, More, Outcome, Side, Target};
 use super::client::Client;
 use super::network::{enter, widen};
 use super::report::{Report, Row};
 use super::statistics::median;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
-use crate::terminal::remark;
-use crate::{packages, test};
+use crate::test;
 use load::{Load, Source};
 use steps::{STEPS, Sending, Timing, Watch};
 

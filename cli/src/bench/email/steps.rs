@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use host::{Failure, hold};
+
 use super::SINK;
 use crate::bench::beside::Side;
 use crate::bench::beside::mailboxes::address;
 use crate::bench::client::{Client, message};
 use crate::bench::statistics::median;
-use crate::failure::Failure;
-use crate::hold;
 
 /// What each of [`Timing::milliseconds`] is, in the order in which it happens.
 pub(super) const STEPS: [&str; 9] = [

@@ -6,14 +6,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use host::{Failure, House, Stop, packages, remark};
+
 use crate::bench::at_tap::{Place, Queues, Serving, account, ask_for_pages, service};
 use crate::bench::client::{Client, message};
 use crate::bench::network::enter;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::packages;
-use crate::stop::Stop;
-use crate::terminal::remark;
 
 const CORES: [u32; 4] = [1, 2, 4, 8];
 /// After this nothing of a load is under way any more.

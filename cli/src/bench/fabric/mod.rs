@@ -6,13 +6,12 @@ mod draw;
 
 use std::time::Duration;
 
+use host::{Failure, House, Stop};
+
 use ::fabric::Load;
 
 use super::report::{Report, Row};
 use super::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
 use counted::Counted;
 
 /// How long is counted, and how often; the best counts, since whatever else runs there only takes away.

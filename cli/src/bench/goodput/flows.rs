@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use host::Failure;
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 
 use super::FLOW_BUDGET;
 use super::room::THERE;
 use crate::bench::client::message;
-use crate::failure::Failure;
 use crate::services::{POP3, SMTP};
 
 /// Ports of the reference.

@@ -12,14 +12,12 @@ mod wire;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use host::{Failure, House, Stop, image, packages};
+
 use super::report::{Report, Row};
 use super::workplace::refuse_if_stopped;
-use crate::failure::Failure;
 use crate::guest::{Accelerator, Guest, MachineType, Network, Setup};
-use crate::house::House;
 use crate::run::DataFolder;
-use crate::stop::Stop;
-use crate::{image, packages};
 use flows::Way;
 use room::{Machine, Room};
 
@@ -146,7 +144,7 @@ fn measure(tools: &Tools, only: &str, stop: &Stop) -> Result<Vec<Row>, Failure> 
             let spec = format!("{},{wire}", kind.wire());
             let ours = Room::with_machine(&tools.wire, &spec, SEED, start)?.flows(way, flows, kind.flow_bytes())?;
             let linux = Room::with_linux(&tools.wire, &spec, SEED)?.flows(way, flows, kind.flow_bytes())?;
-            crate::terminal::remark(format_args!("{}: {ours:.2} beside {linux:.2} Mbit/s", case.name()));
+            host::remark(format_args!("{}: {ours:.2} beside {linux:.2} Mbit/s", case.name()));
             rows.push(Row::alone(case.name(), "Mbit/s", ours).ahead_of(PEER, linux, Some(TARGET)));
         }
     }

@@ -10,14 +10,13 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use host::{Failure, hold};
 use nix::unistd::gettid;
 
 use super::flows::{self, Way};
 use super::wire::Wire;
 use crate::bench::network::{self, ip};
-use crate::failure::Failure;
 use crate::guest::{Guest, Running};
-use crate::hold;
 use crate::run::watch_services;
 use crate::services::SERVICES;
 

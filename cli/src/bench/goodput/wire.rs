@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use crate::failure::Failure;
-use crate::hold;
-use crate::house::House;
-use crate::stop::Stop;
+use host::{Failure, House, Stop, hold};
 
 const BUILD_BUDGET: Duration = Duration::from_secs(600);
 

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use host::{Failure, House, Stop, image, packages};
+
 use super::parked::park;
 use super::split::Split;
 use super::wire::{Catching, Seen};
@@ -11,11 +13,6 @@ use crate::bench::at_tap::{Place, Queues, Serving, ask_for_pages};
 use crate::bench::counters::Sample;
 use crate::bench::processors;
 use crate::bench::profile::Functions;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::image;
-use crate::packages;
-use crate::stop::Stop;
 
 /// How long a load is to last, how many requests it has at most, and how often it is laid on.
 const SPAN_S: u32 = 2;

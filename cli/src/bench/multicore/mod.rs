@@ -13,10 +13,8 @@ use super::at_tap::Queues;
 use super::network::{enter, widen};
 use super::report::{Report, Row};
 use super::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
-use crate::terminal::remark;
+use host::{Failure, House, Stop, remark};
+
 use measure::{Point, Tools};
 
 const CORES: u32 = 4;

@@ -8,10 +8,11 @@
 
 use std::time::Duration;
 
+use host::Failure;
+
 use super::CORES;
 use crate::bench::at_tap::{Serving, service};
 use crate::bench::client::Client;
-use crate::failure::Failure;
 
 /// Sessions that stay on the first core; more than a third of the requests that there are at once.
 const PARKED: usize = 64;

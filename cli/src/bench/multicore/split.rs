@@ -5,9 +5,10 @@
 
 use std::ops::AddAssign;
 
+use host::Failure;
+
 use crate::bench::counters::Sample;
 use crate::bench::profile::{Functions, whose};
-use crate::failure::Failure;
 
 /// What an instruction is for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use host::{Failure, hold};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::bench::at_tap::INTERFACE;
-use crate::failure::Failure;
-use crate::hold;
 
 /// As much of a frame as holds the longest headers of Ethernet, IPv4 and TCP.
 const CAUGHT_BYTES: &str = "--snapshot-length=134";

@@ -2,14 +2,12 @@
 
 use experiments::Clocks;
 use experiments::livelock::{Kind, offer};
+use host::{Failure, House, Stop};
 
 use super::{MODEL, dashes, line};
 use crate::bench::plot::{Axis, Figure, Panel, Series, Tone};
 use crate::bench::report::{Report, Row};
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
 
 /// Offered, in calls a second.
 const LOADS: &[u64] = &[

@@ -2,14 +2,12 @@
 
 use experiments::Clocks;
 use experiments::queues::{EVENTS, Load, Outcome, Scheduling, run as simulate};
+use host::{Failure, House, Stop};
 
 use super::{dashes, line, marks};
 use crate::bench::plot::{Axis, Figure, Panel, Tone};
 use crate::bench::report::{Report, Row};
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
 
 const POLLED: &str = "one queue that polls, same model";
 const PAPER: &str = "the paper";

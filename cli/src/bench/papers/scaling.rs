@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use experiments::scaling::{Machine, calls_in_a_period};
 use experiments::{Clocks, Contention, Costs, DevicePlace, cores};
+use host::{Failure, House, Stop};
 
 use super::{MODEL, dashes, line, marks};
 use crate::bench::plot::{Axis, Figure, Panel, Series, Tone};
 use crate::bench::report::{Report, Row};
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
 
 const PAPER: &str = "the paper";
 /// Of a device, in microseconds; and what the paper found at three devices and three units, where it says so.

@@ -5,14 +5,12 @@ use std::time::{Duration, Instant};
 
 use experiments::contention::{Work, contend, growth};
 use experiments::{Clocks, Contention, Costs};
+use host::{Failure, House, Stop};
 
 use super::{MODEL, dashes, line};
 use crate::bench::plot::{Axis, Figure, Panel, Tone};
 use crate::bench::report::{Report, Row};
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
 
 const LOSER: &str = "self-continuation, same model";
 /// As in the paper.

@@ -10,9 +10,7 @@ mod tests;
 
 pub(super) use axis::Axis;
 
-use crate::failure::Failure;
-use crate::house::House;
-use crate::terminal::say;
+use host::{Failure, House, say};
 
 /// A drawing with one or more panels.
 pub(super) struct Figure {

@@ -9,15 +9,13 @@ mod through;
 mod waiting;
 
 use base64ct::{Base64, Encoding};
+use host::{Failure, House, Stop};
 
 use super::at_tap::{Equipment, Place};
 use super::beside::mailboxes::{self, Account, HASH, PASSWORD, address};
 use super::beside::{Beside, More, POSTFIX_SETTINGS, Side};
 use super::profile::Profiler;
 use super::report::{Report, Row};
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
 use outside::{Destination, Outside, name_server_of};
 use through::{Load, Mixed, OtherHalf, Through};
 use waiting::{Found, SIZES};

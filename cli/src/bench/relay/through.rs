@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use host::{Failure, Stop, remark};
+
 use super::outside::{Destination, Outside, Sink};
 use super::{SENDER, login};
 use crate::bench::beside::mailboxes::{CHARLES, address};
@@ -13,9 +15,6 @@ use crate::bench::network::{enter, widen};
 use crate::bench::profile::Profiler;
 use crate::bench::statistics::median;
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::stop::Stop;
-use crate::terminal::remark;
 
 const ROUNDS: usize = 2;
 const BUDGET: Duration = Duration::from_secs(300);

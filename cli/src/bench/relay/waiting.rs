@@ -7,6 +7,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use host::{Failure, House, Stop, remark};
+
 use super::outside::{Destination, Outside, Sink};
 use super::{ANOTHER, SENDER, login};
 use crate::bench::at_tap::{Place, Queues, Serving, service};
@@ -18,10 +20,6 @@ use crate::bench::filling::{Letters, SESSIONS, Start, fill};
 use crate::bench::network::{enter, widen};
 use crate::bench::statistics::median;
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
-use crate::terminal::remark;
 
 /// Entries of the queue, in the order in which it grows.
 pub(super) const SIZES: [u32; 3] = [10_000, 100_000, 1_000_000];

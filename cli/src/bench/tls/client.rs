@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use host::Failure;
 use rustls::client::ClientConfig;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, HandshakeKind, StreamOwned};
 
 use super::Channel;
-use crate::failure::Failure;
 
 /// Longer than any answer takes under emulation.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric::trusting::{self, Tickets};
+use host::{Failure, House, Stop, remark};
 use rustls::HandshakeKind;
 use rustls::client::ClientConfig;
 
@@ -20,11 +21,7 @@ use crate::bench::network::enter;
 use crate::bench::profile::Profiler;
 use crate::bench::statistics::median;
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
 use crate::guest::Guest;
-use crate::house::House;
-use crate::stop::Stop;
-use crate::terminal::remark;
 
 /// Connections that go through a step together.
 const CONNECTIONS: usize = 24;

@@ -11,9 +11,8 @@ mod two;
 
 use super::beside::{Beside, Side, SiteFile};
 use super::report::{Report, Row};
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
+use host::{Failure, House, Stop};
+
 use guests::{Found, Steps, Taken};
 
 /// The file that stands for all, and its size.

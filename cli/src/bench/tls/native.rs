@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use fabric::{Alone, Flooded, LARGE_BYTES, Load, Measured};
+use host::{Failure, Stop, remark};
 
 use crate::bench::report::Row;
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::stop::Stop;
-use crate::terminal::remark;
 
 /// How long is counted, and how often; the best counts, since whatever else runs there only takes away.
 const SPAN: Duration = Duration::from_secs(1);

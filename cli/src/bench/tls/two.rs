@@ -1,7 +1,7 @@
 //! HTTP/2 with one stream at a time (RFC 9113): as much as it takes to ask for a file and to know that it came whole.
 
 use super::client::Client;
-use crate::failure::Failure;
+use host::Failure;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEAD_BYTES: usize = 9;

@@ -7,9 +7,7 @@ use crate::bench::at_tap::{Equipment, INTERFACE, Place, Queues, service};
 use crate::bench::network::enter;
 use crate::bench::profile::Profiler;
 use crate::bench::report::{Report, Row};
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
+use host::{Failure, House, Stop};
 
 const MEMORY_MIB: u32 = 256;
 const DISK_BYTES: u64 = 1 << 30;

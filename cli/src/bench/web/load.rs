@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use host::{Failure, Stop, hold, packages};
+
 use crate::bench::counters::{Counters, Sample};
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::stop::Stop;
-use crate::{hold, packages};
 
 const DONE: &str = include_str!("done.lua");
 /// How long a load lasts.

@@ -14,10 +14,8 @@ use super::network::{enter, widen};
 use super::profile::Profiler;
 use super::report::{Report, Row};
 use super::statistics::median;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
-use crate::terminal::remark;
+use host::{Failure, House, Stop, remark};
+
 pub(super) use alone::run_only;
 use load::{Generator, Load, Measured, Outcome, Target};
 use pace::Paced;

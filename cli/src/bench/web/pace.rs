@@ -8,14 +8,12 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use host::{Failure, Stop, hold, remark};
+
 use super::load::{Generator, Load, Target};
 use super::{Case, PLAIN, ROUNDS, SENDFILE, SMALL};
 use crate::bench::report::Row;
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::hold;
-use crate::stop::Stop;
-use crate::terminal::remark;
 
 /// Of a server's most.
 const PART: f64 = 0.7;

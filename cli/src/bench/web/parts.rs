@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use host::Failure;
+
 use crate::bench::counters::Sample;
 use crate::bench::profile::{Functions, whose};
-use crate::failure::Failure;
 
 /// The way of a request, in its order; what is left over stands at the end.
 const PARTS: [&str; 9] = [

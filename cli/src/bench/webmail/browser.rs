@@ -6,11 +6,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use host::Failure;
 use rustls::client::ClientConfig;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
-
-use crate::failure::Failure;
 
 /// Longer than any answer takes under emulation, and under load.
 const PATIENCE: Duration = Duration::from_secs(600);

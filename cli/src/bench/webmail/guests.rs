@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use host::{Failure, House, Stop, remark};
+
 use super::browser::{Browser, Question};
 use super::reader::{Login, Reader};
 use super::target::{Heard, SETTLE, Taken, Target};
@@ -12,11 +14,7 @@ use crate::bench::beside::{Beside, Side};
 use crate::bench::client::Client;
 use crate::bench::profile::Profiler;
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
 use crate::guest::Guest;
-use crate::house::House;
-use crate::stop::Stop;
-use crate::terminal::remark;
 
 /// How often a step is done: ours so often that what a step leaves behind for later (summaries of letters, pieces of the log) counts as it does on the average.
 const OURS: usize = 24;

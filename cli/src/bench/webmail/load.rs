@@ -7,6 +7,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use host::{Failure, Stop, remark};
+
 use super::browser::{Browser, Question};
 use super::reader::Reader;
 use super::target::Target;
@@ -15,9 +17,6 @@ use crate::bench::beside::mailboxes::{self, GRACE, READER, USERS, WRITER};
 use crate::bench::processors;
 use crate::bench::statistics::median;
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::stop::Stop;
-use crate::terminal::remark;
 
 /// Users at once.
 const AT_ONCE: [usize; 3] = [1, 5, USERS];

@@ -15,9 +15,8 @@ use super::at_tap::{Equipment, Place};
 use super::beside::{Beside, Side, mailboxes};
 use super::network::enter;
 use super::report::{Report, Row};
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
+use host::{Failure, House, Stop};
+
 use guests::{Found, Step};
 use load::{Loaded, PAPER_HZ};
 use target::Taken;

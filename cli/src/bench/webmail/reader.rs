@@ -5,12 +5,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use host::Failure;
 use rustls::client::ClientConfig;
 
 use super::browser::{Browser, Question};
 use crate::bench::beside::Side;
 use crate::bench::beside::mailboxes::{PASSWORD, address, text};
-use crate::failure::Failure;
 
 /// What stands in each letter, in each list of letters, and on the page of a letter that is written.
 const IN_LETTER: &str = "The quick brown fox";

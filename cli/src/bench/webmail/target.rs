@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric::trusting::{self, Tickets};
+use host::Failure;
 use rustls::client::ClientConfig;
 
 use super::browser::{Browser, Question};
@@ -17,7 +18,6 @@ use crate::bench::beside::Side;
 use crate::bench::counters::Counters;
 use crate::bench::profile::Profiler;
 use crate::bench::statistics::median;
-use crate::failure::Failure;
 
 /// After this nothing of what was done is under way any more.
 pub(super) const SETTLE: Duration = Duration::from_millis(300);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use host::{Failure, House, Stop, remark};
+
 use super::browser::Question;
 use super::reader::{Login, Reader};
 use super::target::Target;
@@ -9,10 +11,6 @@ use crate::bench::beside::Side;
 use crate::bench::beside::mailboxes::{GRACE, INBOXES, READER, WRITER, inbox, number};
 use crate::bench::goodput::Wire;
 use crate::bench::statistics::median;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
-use crate::terminal::remark;
 
 /// There and back.
 pub(super) const ROUND_MS: u32 = 20;

@@ -6,12 +6,8 @@ use std::ffi::OsString;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::failure::Failure;
-use crate::hold;
-use crate::house::House;
-use crate::packages;
-use crate::stop::Stop;
-use crate::terminal::remark;
+use host::{Failure, House, Stop, hold, packages, remark};
+
 use crate::test::cargo_tools::Tool;
 
 /// The compiler that the targets are built with.

@@ -6,6 +6,8 @@ mod draw;
 
 use std::time::Instant;
 
+use host::{Failure, House, Stop, packages, remark};
+
 use super::steps::{self, STEPS, Sending, Timing, Watch};
 use super::{KIB, PEER, SINK, SIZES, readable};
 use crate::bench::beside::mailboxes::Account;
@@ -14,11 +16,6 @@ use crate::bench::goodput::Wire;
 use crate::bench::network::{enter, widen};
 use crate::bench::report::{Report, Row};
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::packages;
-use crate::stop::Stop;
-use crate::terminal::remark;
 
 /// There and back.
 const ROUNDS_MS: [u32; 2] = [20, 50];

@@ -13,10 +13,7 @@ use crate::bench::network::enter;
 use crate::bench::profile::Profiler;
 use crate::bench::report::{Report, Row};
 use crate::bench::workplace::refuse_if_stopped;
-use crate::failure::Failure;
-use crate::house::House;
-use crate::stop::Stop;
-use crate::terminal::remark;
+use host::{Failure, House, Stop, remark};
 
 /// Letters of each. On a page there are fifty.
 const MANY: usize = 200_000;

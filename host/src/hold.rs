@@ -26,7 +26,7 @@ use crate::terminal::remark;
 const FLAG: &str = "--held";
 
 /// Becomes the program that a parent of the same kind wants held; returns when this is no such start.
-pub(crate) fn become_held_program() {
+pub fn become_held_program() {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().as_deref() != Some(OsStr::new(FLAG)) {
         return;
@@ -43,7 +43,7 @@ pub(crate) fn become_held_program() {
 }
 
 /// A command that starts `program` so that it dies with us.
-pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+pub fn command(program: impl AsRef<OsStr>) -> Command {
     // Not current_exe(): the file may have been replaced by a newer build in the meantime.
     let mut command = Command::new("/proc/self/exe");
     command.arg(FLAG).arg(std::process::id().to_string()).arg(program).process_group(0);
@@ -51,7 +51,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 }
 
 /// How a program ended that was not left alone until its end.
-pub(crate) enum Ended {
+pub enum Ended {
     /// By itself.
     Finished(ExitStatus),
     /// Its time was over; it was killed with all that it started.
@@ -61,7 +61,7 @@ pub(crate) enum Ended {
 }
 
 /// Runs a held command to its end, or to `budget`, or until somebody asks to stop.
-pub(crate) fn run(command: &mut Command, budget: Duration, stop: &Stop) -> std::io::Result<Ended> {
+pub fn run(command: &mut Command, budget: Duration, stop: &Stop) -> std::io::Result<Ended> {
     let mut child = command.stdin(Stdio::null()).spawn()?;
     let started = Instant::now();
     loop {
@@ -85,7 +85,7 @@ pub(crate) fn run(command: &mut Command, budget: Duration, stop: &Stop) -> std::
 }
 
 /// Runs a held command that is to succeed; `doing` says what it does, such as "building the image".
-pub(crate) fn run_to_success(command: &mut Command, doing: &str, budget: Duration, stop: &Stop) -> Result<(), Failure> {
+pub fn run_to_success(command: &mut Command, doing: &str, budget: Duration, stop: &Stop) -> Result<(), Failure> {
     match run(command, budget, stop).map_err(Failure::io(doing))? {
         Ended::Finished(status) if status.success() => Ok(()),
         Ended::Finished(status) => Err(Failure::broke(format_args!("{doing}: failed ({status})"))),
@@ -95,7 +95,7 @@ pub(crate) fn run_to_success(command: &mut Command, doing: &str, budget: Duratio
 }
 
 /// Ends a held program and what it started in its process group.
-pub(crate) fn kill_group(child: &Child) {
+pub fn kill_group(child: &Child) {
     if let Ok(id) = i32::try_from(child.id()) {
         // An error means that nobody of the group is left.
         let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
@@ -103,7 +103,7 @@ pub(crate) fn kill_group(child: &Child) {
 }
 
 /// The same, and waits until it is gone.
-pub(crate) fn end(child: &mut Child) {
+pub fn end(child: &mut Child) {
     kill_group(child);
     // It has been killed: this returns at once, and leaves no zombie.
     let _ = child.wait();

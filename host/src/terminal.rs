@@ -7,12 +7,12 @@ use std::fmt;
 use std::io::Write;
 
 /// A line of what was asked for.
-pub(crate) fn say(line: impl fmt::Display) {
+pub fn say(line: impl fmt::Display) {
     let mut output = std::io::stdout().lock();
     let _ = writeln!(output, "{line}").and_then(|()| output.flush());
 }
 
 /// A line about what is wrong, or under way.
-pub(crate) fn remark(line: impl fmt::Display) {
+pub fn remark(line: impl fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

@@ -7,13 +7,13 @@ use crate::failure::Failure;
 
 /// How often SIGINT, SIGTERM or SIGHUP arrived. Clones see the same.
 #[derive(Clone, Default)]
-pub(crate) struct Stop {
+pub struct Stop {
     signals: Arc<AtomicUsize>,
 }
 
 impl Stop {
     /// From here on these signals no longer end the process; whoever runs looks here.
-    pub(crate) fn watch_signals() -> Result<Stop, Failure> {
+    pub fn watch_signals() -> Result<Stop, Failure> {
         let stop = Stop::default();
         let signals = Arc::clone(&stop.signals);
         ctrlc::set_handler(move || {
@@ -23,21 +23,20 @@ impl Stop {
         Ok(stop)
     }
 
-    /// As if somebody had asked once.
-    #[cfg(test)]
-    pub(crate) fn requested() -> Stop {
+    /// As if somebody had asked once, for tests.
+    pub fn requested() -> Stop {
         let stop = Stop::default();
         stop.signals.fetch_add(1, Ordering::Relaxed);
         stop
     }
 
     /// Somebody asked to stop.
-    pub(crate) fn is_requested(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.signals.load(Ordering::Relaxed) > 0
     }
 
     /// Somebody asked again, and does not want to wait.
-    pub(crate) fn is_urgent(&self) -> bool {
+    pub fn is_urgent(&self) -> bool {
         self.signals.load(Ordering::Relaxed) > 1
     }
 }

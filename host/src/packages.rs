@@ -13,7 +13,7 @@ use crate::terminal::remark;
 const INSTALL_BUDGET: Duration = Duration::from_secs(600);
 
 /// The path of `program`, which Debian's `package` holds; installs it when it is missing and we may.
-pub(crate) fn program(program: &str, package: &str, stop: &Stop) -> Result<PathBuf, Failure> {
+pub fn program(program: &str, package: &str, stop: &Stop) -> Result<PathBuf, Failure> {
     if let Some(found) = house::program(program) {
         return Ok(found);
     }
@@ -23,7 +23,7 @@ pub(crate) fn program(program: &str, package: &str, stop: &Stop) -> Result<PathB
 }
 
 /// Installs Debian packages. Errors: refused when we are not root or this is no Debian.
-pub(crate) fn install(packages: &[&str], needed_for: &str, stop: &Stop) -> Result<(), Failure> {
+pub fn install(packages: &[&str], needed_for: &str, stop: &Stop) -> Result<(), Failure> {
     let line = format!("apt-get install {}", packages.join(" "));
     let may_install = nix::unistd::geteuid().is_root()
         && Path::new("/etc/debian_version").exists()

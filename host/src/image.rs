@@ -42,7 +42,7 @@ const WITHOUT_STD: &[&str] = &[
 ];
 
 /// Builds the image and returns the file to boot.
-pub(crate) fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+pub fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
     if !unstripped(house).exists() {
         remark("barepost: building the image, once; this takes a minute or more");
     }
@@ -54,7 +54,7 @@ pub(crate) fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
 /// Builds the image and checks that it needs nothing from outside: no symbol that somebody else would have to define,
 /// no thread-local storage, no system call; and that what [`WITHOUT_STD`] names builds where there is no std. `log` gets the
 /// output.
-pub(crate) fn check(house: &House, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
+pub fn check(house: &House, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
     let share = || log.try_clone().map_err(Failure::io("sharing a log"));
     let mut build = cargo(house, "build");
     build.stdout(share()?).stderr(share()?);
@@ -141,7 +141,7 @@ fn arguments() -> [&'static str; 12] {
 }
 
 /// The image as the linker left it, with names and lines for whoever examines it.
-pub(crate) fn unstripped(house: &House) -> PathBuf {
+pub fn unstripped(house: &House) -> PathBuf {
     house.target("image").join(TRIPLE).join(PROFILE).join("barepost-image")
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// One line for the terminal, and the exit status that goes with it.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// The command, the configuration or the machine that this runs on is not as needed: exit status 2.
     Refused(String),
     /// Something broke on the way, or a test failed: exit status 1.
@@ -14,20 +14,23 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    pub(crate) fn refused(what: impl fmt::Display) -> Failure {
+    /// What is not as needed.
+    pub fn refused(what: impl fmt::Display) -> Failure {
         Failure::Refused(what.to_string())
     }
 
-    pub(crate) fn broke(what: impl fmt::Display) -> Failure {
+    /// What broke.
+    pub fn broke(what: impl fmt::Display) -> Failure {
         Failure::Broke(what.to_string())
     }
 
     /// For `map_err` on input and output: `doing` says what was tried, such as "writing data/barepost.toml".
-    pub(crate) fn io(doing: impl fmt::Display) -> impl FnOnce(std::io::Error) -> Failure {
+    pub fn io(doing: impl fmt::Display) -> impl FnOnce(std::io::Error) -> Failure {
         move |error| Failure::Broke(format!("{doing}: {error}"))
     }
 
-    pub(crate) fn status(&self) -> i32 {
+    /// The exit status of a command that ends so.
+    pub fn status(&self) -> i32 {
         match self {
             Failure::Refused(_) => 2,
             Failure::Broke(_) | Failure::Told => 1,

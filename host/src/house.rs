@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 
 /// The repository that this command belongs to.
-pub(crate) struct House {
+pub struct House {
     root: PathBuf,
 }
 
 impl House {
     /// The script `barepost` at the root says where it is.
-    pub(crate) fn find() -> Result<House, Failure> {
+    pub fn find() -> Result<House, Failure> {
         let root = std::env::var_os("BAREPOST_ROOT").map(PathBuf::from);
         match root {
             Some(root) if root.join("machines/bare").is_dir() => Ok(House { root }),
@@ -20,23 +20,24 @@ impl House {
         }
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    /// The folder that holds everything.
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// A path below the root.
-    pub(crate) fn path(&self, below: impl AsRef<Path>) -> PathBuf {
+    pub fn path(&self, below: impl AsRef<Path>) -> PathBuf {
         self.root.join(below)
     }
 
     /// A path below `target`, which holds whatever is made here and is not kept.
-    pub(crate) fn target(&self, below: impl AsRef<Path>) -> PathBuf {
+    pub fn target(&self, below: impl AsRef<Path>) -> PathBuf {
         self.root.join("target").join(below)
     }
 }
 
 /// The first file called `name` in the folders of the environment's `PATH`.
-pub(crate) fn program(name: &str) -> Option<PathBuf> {
+pub fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     program_in(&path, name)
 }

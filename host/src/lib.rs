@@ -1,0 +1,18 @@
+//! What the commands of this repository need of the machine that they run on: programs that die with them, packages of
+//! Debian, the repository's folders, and the image, built by cargo.
+//!
+//! It imports nothing of the engine, so a command that needs no more than this is built in seconds.
+#![forbid(unsafe_code)]
+
+mod failure;
+pub mod hold;
+pub mod house;
+pub mod image;
+pub mod packages;
+mod stop;
+mod terminal;
+
+pub use failure::Failure;
+pub use house::House;
+pub use stop::Stop;
+pub use terminal::{remark, say};
