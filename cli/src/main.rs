@@ -1,4 +1,5 @@
-//! `barepost`: the one command that builds, boots, tests and measures the machine.
+//! `barepost`: builds the machine, boots it and looks after it. Tests, benches and scripts for TCP are the affair of other programs, to
+//! which the script `barepost` hands over.
 //!
 //! Invariants:
 //! - Whatever this process starts dies with it, even when it is killed with SIGKILL ([`host::hold`]).
@@ -12,19 +13,16 @@ mod disk;
 mod guest;
 mod hosted;
 mod names;
-mod pkt;
 mod run;
 mod services;
 mod site;
-mod test;
-mod tidy;
 
 use clap::{Parser, Subcommand};
-use host::{Failure, House, Stop, hold, remark};
+use host::{FOR_DEVELOPERS, Failure, House, Stop, hold, remark};
 
 /// A mail server that is the whole machine.
 #[derive(Parser)]
-#[command(name = "barepost", version, disable_help_subcommand = true)]
+#[command(name = "barepost", version, disable_help_subcommand = true, after_help = help_for_developers())]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
@@ -34,16 +32,17 @@ struct CommandLine {
 enum Command {
     /// Build the machine, boot it and serve; Ctrl-C stops it cleanly
     Run(run::Options),
-    /// Run the tests that every change must pass, or the named ones
-    Test(test::Options),
     /// Measure the machine
     Bench(bench::Options),
     /// Tell what a disk holds and what is wrong with it, without writing to it
     Fsck(disk::Options),
     /// Print the records that the domain name system needs, or check them
     Dns(names::Options),
-    /// Play packetdrill scripts against the engine's TCP
-    Pkt(pkt::Options),
+}
+
+fn help_for_developers() -> String {
+    let lines = FOR_DEVELOPERS.iter().map(|(name, about)| format!("  {name:<5}  {about}\n"));
+    std::iter::once("For developers, compiled when first used:\n".to_string()).chain(lines).collect()
 }
 
 fn main() {
@@ -62,11 +61,9 @@ fn obey(command: Command) -> Result<(), Failure> {
     let stop = Stop::watch_signals()?;
     match command {
         Command::Run(options) => run::run(&house, &options, &stop),
-        Command::Test(options) => test::run(&house, &options, &stop),
         Command::Bench(options) => bench::run(&house, &options, &stop),
         Command::Dns(options) => names::run(&options, &stop),
         Command::Fsck(options) => disk::fsck(&options),
-        Command::Pkt(options) => pkt::run(&options),
     }
 }
 
@@ -74,10 +71,27 @@ fn obey(command: Command) -> Result<(), Failure> {
 mod tests {
     use clap::CommandFactory;
 
-    use super::CommandLine;
+    use super::{CommandLine, FOR_DEVELOPERS};
 
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
         CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn help_names_each_command_that_the_script_hands_over() {
+        let script = include_str!("../../barepost");
+        let (_, cases) = script.split_once("case ${1:-} in\n").unwrap();
+        let (cases, _) = cases.split_once("\n*)").unwrap();
+        let mut handed: Vec<&str> =
+            cases.lines().flat_map(|line| line.split(')').next().unwrap().split(" | ")).collect();
+        let mut told: Vec<&str> = FOR_DEVELOPERS.iter().map(|(name, _)| *name).collect();
+        handed.sort_unstable();
+        told.sort_unstable();
+        assert_eq!(handed, told);
+        let help = CommandLine::command().render_help().to_string();
+        for name in ["run", "fsck", "dns"].iter().chain(&told) {
+            assert!(help.lines().any(|line| line.split_whitespace().next() == Some(name)), "{name}: {help}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! It imports nothing of the engine, so a command that needs no more than this is built in seconds.
 #![forbid(unsafe_code)]
 
+mod developers;
 mod failure;
 pub mod hold;
 pub mod house;
@@ -11,7 +12,9 @@ pub mod image;
 pub mod packages;
 mod stop;
 mod terminal;
+pub mod unpacked;
 
+pub use developers::FOR_DEVELOPERS;
 pub use failure::Failure;
 pub use house::House;
 pub use stop::Stop;

@@ -11,7 +11,7 @@ pub(super) mod wan;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use host::{Failure, House, Stop, packages, remark};
+use host::{Failure, House, Stop, packages, remark, unpacked};
 
 use super::beside::mailboxes::{Account, PASSWORD, address};
 use super::beside::{Beside, More, Outcome, Side, Target};
@@ -19,7 +19,6 @@ use super::client::Client;
 use super::network::{enter, widen};
 use super::report::{Report, Row};
 use super::statistics::median;
-use crate::test;
 use load::{Load, Source};
 use steps::{STEPS, Sending, Timing, Watch};
 
@@ -84,7 +83,7 @@ struct All {
 }
 
 pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
-    let source = Source { program: test::SMTP_SOURCE.fetch(house, stop)?, stop: stop.clone() };
+    let source = Source { program: unpacked::SMTP_SOURCE.fetch(house, stop)?, stop: stop.clone() };
     let tshark = packages::program("tshark", "tshark", stop)?;
     let accounts = [SINK, READER].map(|name| Account { name: name.into(), letters: Vec::new() });
     let beside = Beside::make_mail_servers(house, "email", &accounts, &More::default(), stop)?;

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use host::unpacked::{NAME_SERVER, SMTP_SINK};
 use host::{Failure, House, Stop, hold};
 
 use crate::bench::beside::Side;
 use crate::bench::beside::mailboxes::address;
 use crate::bench::network::ip;
 use crate::bench::workplace::refuse_if_stopped;
-use crate::test::{NAME_SERVER, SMTP_SINK};
 
 const BUDGET: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_micros(500);

@@ -4,10 +4,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::Args;
-use host::{
-    Failure, House, Stop,
-    hold::{self, Ended},
-};
+use host::hold::{self, Ended};
+use host::{Failure, House, Stop};
+
+use crate::simulator;
 
 /// Which rooms, for `sim` alone.
 #[derive(Args)]
@@ -54,24 +54,17 @@ impl Rooms {
     }
 }
 
-/// Builds the simulator; its output goes to `log`, or to the terminal.
-pub(super) fn build(house: &House, log: Option<&std::fs::File>, stop: &Stop) -> Result<Command, Failure> {
-    let mut cargo = hold::command("cargo");
-    cargo.args(["build", "--quiet", "--release", "-p", "simulated", "--bin", "simulated", "--target-dir", "target"]);
-    cargo.current_dir(house.root());
-    if let Some(log) = log {
-        let share = || log.try_clone().map_err(Failure::io("sharing a log"));
-        cargo.stdout(share()?).stderr(share()?);
-    }
-    hold::run_to_success(&mut cargo, "building the simulator", Duration::from_secs(900), stop)?;
-    Ok(hold::command(house.target("release/simulated")))
+/// The simulator, built; what cargo says goes to `log`, or to the terminal.
+pub(super) fn program(house: &House, log: Option<&std::fs::File>, stop: &Stop) -> Result<Command, Failure> {
+    simulator::build(house, log, stop)?;
+    Ok(hold::command(simulator::rooms(house)))
 }
 
 /// Lives through the rooms that were asked for, and tells the terminal.
 ///
 /// Errors: told when a room broke a promise.
 pub(super) fn live(house: &House, arguments: &[String], stop: &Stop) -> Result<(), Failure> {
-    let mut simulator = build(house, None, stop)?;
+    let mut simulator = program(house, None, stop)?;
     simulator.args(arguments).stdout(Stdio::inherit());
     match hold::run(&mut simulator, Duration::from_secs(7 * 24 * 3600), stop).map_err(Failure::io("simulating"))? {
         Ended::Finished(status) if status.success() => Ok(()),

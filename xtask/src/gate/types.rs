@@ -6,7 +6,7 @@ use std::process::Command;
 
 use host::{Failure, House, Stop, hold, packages};
 
-use crate::test::npm;
+use crate::gate::npm;
 
 /// Where its files are: one program, since they are served as one.
 const FOLDER: &str = "engine/webmail/static";

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use host::{Failure, House, Stop, hold, packages, remark};
 
-use crate::test::cargo_tools::Tool;
+use crate::gate::cargo_tools::Tool;
 
 /// The compiler that the targets are built with.
 pub(super) const NIGHTLY: &str = "nightly-2026-05-20";

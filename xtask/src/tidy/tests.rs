@@ -1,5 +1,6 @@
 //! Each rule finds its violation in a small tree that breaks it, and nothing in one that does not.
 
+use super::violation::Violation;
 use super::*;
 
 const PAGE: &str = "# House\n| floor | crate | |\n|---|---|---|\n| 0 | `engine/low` | |\n| 2 | `engine/net`, `engine/store` | |\n\
@@ -148,7 +149,7 @@ fn a_promise_without_a_test_is_found() {
 fn an_integration_test_that_nobody_runs_is_found() {
     let forgotten = ("tests/forgotten.py", "if __name__ == \"__main__\":\n    main()\n");
     let library = ("tests/library.py", "def main(): ...\n");
-    let listed: Vec<(&str, &str)> = crate::test::parts::scripts().map(|path| (path, "")).collect();
+    let listed: Vec<(&str, &str)> = crate::gate::parts::scripts().map(|path| (path, "")).collect();
     let files = [&[forgotten, library], listed.as_slice()].concat();
     assert_eq!(
         found(promises::integration_tests, &files),

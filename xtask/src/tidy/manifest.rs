@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use super::Violation;
 use super::tree::Tree;
+use super::violation::Violation;
 
 /// Where the rules are written down.
 pub(super) const PAGE: &str = "ARCHITECTURE.md";

@@ -3,9 +3,9 @@
 //! SPECIFICATION.md holds one promise a bullet: `- What is promised — ``name_of_the_test```, with several names where
 //! it takes several tests. A name is that of a test function or of a part of `./barepost test`.
 
-use super::Violation;
 use super::tree::Tree;
-use crate::test::parts;
+use super::violation::Violation;
+use crate::gate::parts;
 
 const SPECIFICATION: &str = "SPECIFICATION.md";
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use host::{Failure, House, Stop, hold};
 
-use crate::test::cargo_tools::Tool;
+use crate::gate::cargo_tools::Tool;
 
 const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", purpose: "looking for advisories" };
 /// What cargo-deny asks unless it is told otherwise.

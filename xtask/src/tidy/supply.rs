@@ -10,8 +10,8 @@ use std::process::Command;
 use host::{Failure, House};
 use serde::Deserialize;
 
-use super::Violation;
 use super::tree::Tree;
+use super::violation::Violation;
 
 /// Where it is written down what is allowed.
 const PAGE: &str = "deny.toml";

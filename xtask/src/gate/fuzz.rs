@@ -13,13 +13,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use host::{
-    Failure, House, Stop,
-    hold::{self, Ended},
-    say,
-};
+use host::hold::{self, Ended};
+use host::{Failure, House, Stop, say};
 
-use crate::test::lanes;
+use crate::gate::lanes;
 use outcome::Outcome;
 use toolchain::NIGHTLY;
 

@@ -9,6 +9,7 @@ mod cargo_tools;
 mod checkers;
 mod counts;
 mod fuzz;
+mod image;
 mod lanes;
 mod npm;
 pub(crate) mod parts;
@@ -22,18 +23,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use host::{
-    Failure, House, Stop,
-    hold::{self, Ended},
-    image, say,
-};
+use host::hold::{self, Ended};
+use host::{Failure, House, Stop, say};
 
 use crate::pkt;
+use crate::simulator;
 use crate::tidy;
 use counts::Counts;
 use fuzz::Fuzzing;
 use parts::{PARTS, Part, When, Work};
-pub(crate) use prerequisites::{NAME_SERVER, SMTP_SINK, SMTP_SOURCE};
 use rooms::Rooms;
 
 /// How many lines of a failed part's output are shown.
@@ -125,13 +123,16 @@ fn run_part(house: &House, part: &'static Part, options: &Options, stop: &Stop) 
     let mut log = File::create(&log_path).map_err(Failure::io(&doing))?;
     let verdict = match &part.work {
         Work::Tidy => check_house(house, &mut log)?,
-        Work::Scripts(folder) => play_scripts(house, folder, &mut log)?,
+        Work::Scripts(folder) => match simulator::build(house, Some(&log), stop) {
+            Ok(()) => play_scripts(house, folder, &log, part.budget, stop)?,
+            Err(failure) => note(&mut log, &failure)?,
+        },
         Work::Cargo(arguments) => {
             let mut command = hold::command("cargo");
             command.args(*arguments).current_dir(house.root());
             run_command(&mut command, &log, part.budget, stop)?
         }
-        Work::Rooms(arguments) => match rooms::build(house, Some(&log), stop) {
+        Work::Rooms(arguments) => match rooms::program(house, Some(&log), stop) {
             Ok(mut simulator) => run_command(simulator.args(*arguments), &log, part.budget, stop)?,
             Err(failure) => note(&mut log, &failure)?,
         },
@@ -231,16 +232,20 @@ fn check_house(house: &House, log: &mut File) -> Result<&'static str, Failure> {
 }
 
 /// A script that is not applicable is a failure too: these are our own.
-fn play_scripts(house: &House, folder: &str, log: &mut File) -> Result<&'static str, Failure> {
-    use std::io::Write;
+fn play_scripts(
+    house: &House,
+    folder: &str,
+    log: &File,
+    budget: Duration,
+    stop: &Stop,
+) -> Result<&'static str, Failure> {
     let folder = house.path(folder);
     let scripts = pkt::scripts_in(&folder).map_err(Failure::io(format_args!("reading {}", folder.display())))?;
-    let mut text = String::new();
-    let counts = pkt::play_all(&scripts, false, |line| text.push_str(&format!("{line}\n")))?;
-    let failed = counts.failed.saturating_add(counts.skipped);
-    writeln!(log, "{text}test result: {} passed; {failed} failed", counts.passed)
-        .map_err(Failure::io("writing a log"))?;
-    Ok(if failed == 0 && counts.passed > 0 { "ok" } else { "FAILED" })
+    if scripts.is_empty() {
+        return Err(Failure::broke(format_args!("{}: no scripts are there", folder.display())));
+    }
+    let mut player = hold::command(simulator::player(house));
+    run_command(player.arg("--strict").args(scripts), log, budget, stop)
 }
 
 fn note(log: &mut File, failure: &Failure) -> Result<&'static str, Failure> {

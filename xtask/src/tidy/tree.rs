@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::violation::Violation;
 use host::{Failure, House};
-
-use super::Violation;
 
 /// Path below the root, with `/` between its parts, to text.
 pub(crate) struct Tree {

@@ -10,6 +10,7 @@ mod rust;
 mod source;
 mod supply;
 mod tree;
+mod violation;
 
 #[cfg(test)]
 mod tests;
@@ -21,34 +22,7 @@ use std::fmt;
 use host::{Failure, House};
 
 use supply::Metadata;
-
-/// A broken rule, and where.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Violation {
-    pub(crate) path: String,
-    /// Counted from 1; `None` when the file as a whole is meant.
-    pub(crate) line: Option<usize>,
-    pub(crate) what: String,
-}
-
-impl Violation {
-    fn of_file(path: &str, what: impl fmt::Display) -> Violation {
-        Violation { path: path.into(), line: None, what: what.to_string() }
-    }
-
-    fn at(path: &str, line: usize, what: impl fmt::Display) -> Violation {
-        Violation { path: path.into(), line: Some(line), what: what.to_string() }
-    }
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(formatter, "{}:{line}: {}", self.path, self.what),
-            None => write!(formatter, "{}: {}", self.path, self.what),
-        }
-    }
-}
+use violation::Violation;
 
 /// A rule of the house.
 pub(crate) struct Rule {

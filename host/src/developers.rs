@@ -1,0 +1,7 @@
+//! The commands of developers: the script `barepost` hands them to programs of their own, so that users compile none of them.
+
+/// Name and purpose of each, for the help of all commands.
+pub const FOR_DEVELOPERS: &[(&str, &str)] = &[
+    ("test", "Run the tests that every change must pass, or the named ones"),
+    ("pkt", "Play packetdrill scripts against the engine's TCP"),
+];

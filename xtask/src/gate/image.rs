@@ -1,0 +1,125 @@
+//! `image`: builds the image, and checks it for what it must not hold.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use host::{Failure, House, Stop, hold, house, image};
+
+/// What builds where there is no std at all. What is missing of the engine needs ring, which that target cannot build; that it has no std either the image itself shows, which has a
+/// panic handler of its own: there cannot be two.
+const WITHOUT_STD: &[&str] = &[
+    "budget",
+    "dmarc",
+    "dns",
+    "getrandom@0.2.17",
+    "http@0.1.0",
+    "http2",
+    "machine",
+    "mail",
+    "message",
+    "net",
+    "pop3",
+    "relay",
+    "rings",
+    "sasl",
+    "smtp",
+    "spf",
+    "sometimes",
+    "store",
+    "tasks",
+    "webmail",
+];
+
+/// Builds the image and checks that it needs nothing from outside: no symbol that somebody else would have to define,
+/// no thread-local storage, no system call; and that what [`WITHOUT_STD`] names builds where there is no std. `log` gets the
+/// output.
+pub(super) fn check(house: &House, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
+    let share = || log.try_clone().map_err(Failure::io("sharing a log"));
+    let mut build = image::cargo(house);
+    build.stdout(share()?).stderr(share()?);
+    hold::run_to_success(&mut build, "building the image", budget, stop)?;
+    let image = image::unstripped(house);
+    refuse_undefined(&examine("nm", &["-u"], &image)?)?;
+    refuse_instructions(&examine("objdump", &["-d", "--no-show-raw-insn"], &image)?)?;
+    let bytes = image::strip(house, stop)?.metadata().map_err(Failure::io("measuring the image"))?.len();
+    writeln!(share()?, "the image has {bytes} bytes").map_err(Failure::io("writing a log"))?;
+
+    install_bare_target(house, log, stop)?;
+    let mut lint = hold::command("cargo");
+    lint.args(["check", "--quiet", "--target", "x86_64-unknown-none", "--target-dir", "target/no-std"]);
+    lint.args(WITHOUT_STD.iter().flat_map(|package| ["--package", package]));
+    lint.current_dir(house.root()).stdout(share()?).stderr(share()?);
+    hold::run_to_success(&mut lint, "checking that the engine builds without std", budget, stop)
+}
+
+/// The lint's target, which has no std, comes from rustup; without rustup, cargo says what is missing.
+fn install_bare_target(house: &House, log: &File, stop: &Stop) -> Result<(), Failure> {
+    if house::program("rustup").is_none() {
+        return Ok(());
+    }
+    let mut command = hold::command("rustup");
+    // In the root, where rust-toolchain.toml names the toolchain that gets it.
+    command.args(["target", "add", "x86_64-unknown-none"]).current_dir(house.root()).stdout(Stdio::null());
+    command.stderr(log.try_clone().map_err(Failure::io("sharing a log"))?);
+    hold::run_to_success(&mut command, "getting the target x86_64-unknown-none", Duration::from_secs(300), stop)
+}
+
+fn examine(program: &str, arguments: &[&str], image: &Path) -> Result<String, Failure> {
+    let doing = format!("examining the image with {program}");
+    let output = hold::command(program).args(arguments).arg(image).output().map_err(Failure::io(&doing))?;
+    if !output.status.success() {
+        return Err(Failure::broke(format_args!("{doing}: {}", String::from_utf8_lossy(&output.stderr).trim())));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// `names`: what `nm -u` prints.
+fn refuse_undefined(names: &str) -> Result<(), Failure> {
+    match names.lines().next() {
+        None => Ok(()),
+        Some(name) => Err(Failure::broke(format_args!("the image needs `{}` from outside", name.trim()))),
+    }
+}
+
+/// `listing`: what `objdump -d` prints.
+fn refuse_instructions(listing: &str) -> Result<(), Failure> {
+    let is_foreign = |line: &str| {
+        let instruction = line.split_once(":\t").map(|(_, instruction)| instruction).unwrap_or_default();
+        instruction.contains("%fs:") || matches!(instruction.split_whitespace().next(), Some("syscall" | "sysenter"))
+    };
+    match listing.lines().find(|line| is_foreign(line)) {
+        None => Ok(()),
+        Some(line) => Err(Failure::broke(format_args!("the image has an instruction for a system: {}", line.trim()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_the_engine_that_needs_no_ring_is_known_to_build_without_std() {
+        let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine");
+        let names = std::fs::read_dir(engine).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        for name in names.filter(|name| !["dkim", "server", "tls"].contains(&name.as_str())) {
+            let is_known = WITHOUT_STD.iter().any(|known| known.split('@').next() == Some(name.as_str()));
+            assert!(is_known, "{name} is not checked");
+        }
+    }
+
+    #[test]
+    fn a_symbol_from_outside_is_refused() {
+        assert!(refuse_undefined("").is_ok());
+        assert!(refuse_undefined("                 U malloc\n").unwrap_err().to_string().contains("`U malloc`"));
+    }
+
+    #[test]
+    fn an_instruction_for_a_system_is_refused() {
+        assert!(refuse_instructions("  100000:\tmov    %rax,%rbx\n0000 <syscall_names>:\n").is_ok());
+        assert!(refuse_instructions("  100000:\tmov    %fs:0x28,%rax\n").is_err());
+        assert!(refuse_instructions("  100000:\tsyscall\n").is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! What the integration tests need from Debian: mail clients, installed; and servers and libraries, unpacked beside the build.
+
+use std::ffi::OsString;
+use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
+
+use host::unpacked::{LIBRARIES, NSD, POSTFIX, SMTP_SOURCE, Unpacked, has_library};
+use host::{Failure, House, Stop, hold, house, packages};
+
+use crate::gate::{checkers, npm};
+
+/// Programs and the packages that hold them.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("python3", "python3"),
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("qemu-img", "qemu-utils"),
+    ("curl", "curl"),
+    ("h2load", "nghttp2-client"),
+    ("ip", "iproute2"),
+    ("ping", "iputils-ping"),
+    ("tshark", "tshark"),
+    ("swaks", "swaks"),
+    ("msmtp", "msmtp"),
+    ("mpop", "mpop"),
+    ("fetchmail", "fetchmail"),
+];
+/// The script that watches whom browsers contact.
+const PRIVACY: &str = "tests/webmail_privacy.py";
+/// The script that asks axe-core.
+const ACCESS: &str = "tests/webmail_access.py";
+/// Programs that only one script needs: the script, the program, and the package that holds it.
+const PROGRAMS_OF_ONE: &[(&str, &str, &str)] = &[
+    ("tests/browser.py", "chromium", "chromium"),
+    ("tests/webmail.py", "chromium", "chromium"),
+    ("tests/webmail.py", "chromedriver", "chromium-driver"),
+    (ACCESS, "chromium", "chromium"),
+    (ACCESS, "chromedriver", "chromium-driver"),
+    (CORPUS, "chromium", "chromium"),
+    (CORPUS, "chromedriver", "chromium-driver"),
+    (PRIVACY, "chromium", "chromium"),
+    (PRIVACY, "chromedriver", "chromium-driver"),
+    (PRIVACY, "firefox-esr", "firefox-esr"),
+    ("tests/webmail_pictures.py", "chromium", "chromium"),
+    ("tests/webmail_pictures.py", "chromedriver", "chromium-driver"),
+    (checkers::SCRIPT, "testssl", "testssl.sh"),
+];
+/// The script that reads the letters with which CPython tests its own reading of mail.
+const CORPUS: &str = "tests/webmail_corpus.py";
+
+/// What is unpacked for scripts, and which those are.
+const UNPACKED: &[(Unpacked, &[&str])] = &[
+    (
+        Unpacked {
+            name: "python-letters",
+            packages: "libpython3.11-testsuite",
+            kept: "usr/lib/python3*/test/test_email/data/*",
+        },
+        &[CORPUS],
+    ),
+    // pyspf carries the suite of RFC 7208's authors.
+    (
+        Unpacked {
+            name: "spf",
+            packages: "python3-spf python3-yaml",
+            kept: "usr/share/doc/python3-spf/rfc7208-tests.yml.gz usr/lib/python3/dist-packages/yaml",
+        },
+        &["tests/spf.py"],
+    ),
+    (NSD, &["tests/dns.py", RELAY, FILTER, ATTACKS]),
+    (
+        Unpacked {
+            name: "unbound",
+            packages: "unbound ldnsutils libldns3 libprotobuf-c1 libevent-2.1-7 libpython3.11",
+            kept: "*",
+        },
+        &[RELAY],
+    ),
+    (
+        Unpacked {
+            name: "dkim",
+            packages: "python3-dkim python3-authres python3-nacl python3-cffi-backend libsodium23",
+            kept: "usr/lib/python3/dist-packages/* usr/lib/x86_64-linux-gnu/libsodium.so.23*",
+        },
+        &["tests/dkim.py", RELAY],
+    ),
+    (
+        Unpacked {
+            name: "exim",
+            packages: "exim4-daemon-light exim4-base libgnutls-dane0 libunbound8 libidn12 libevent-2.1-7",
+            kept: "*",
+        },
+        &[RELAY],
+    ),
+    (Unpacked { name: "sasl", packages: "libsasl2-modules libsasl2-modules-db sasl2-bin", kept: "*" }, &[RELAY]),
+    (
+        Unpacked {
+            name: "rspamd",
+            packages: "rspamd libluajit-5.1-2 libhyperscan5 libunwind8 libpcre2-8-0 libicu72 libsodium23 libglib2.0-0 libsqlite3-0",
+            kept: "*",
+        },
+        &[FILTER],
+    ),
+    (POSTFIX, &[RELAY, ATTACKS]),
+];
+/// The script that has a filter of others for a peer.
+const FILTER: &str = "tests/filter.py";
+/// The script that has mail servers of others for peers.
+const RELAY: &str = "tests/relay.py";
+/// The script that uses NSD as a name server, and Postfix as a mail server.
+const ATTACKS: &str = "tests/attacks.py";
+/// Modules of Perl's without which swaks speaks no TLS.
+const MODULES: &[(&str, &str)] = &[("Net::SSLeay", "libnet-ssleay-perl")];
+
+/// Gets what is missing for `script`, for one script at a time. Returns the search path with which programs find all of it.
+pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString, Failure> {
+    static FETCHING: Mutex<()> = Mutex::new(());
+    // Nothing lies behind the lock that a panic could have spoilt.
+    let _alone = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_one =
+        PROGRAMS_OF_ONE.iter().filter(|(of, ..)| *of == script).map(|(_, program, package)| (*program, *package));
+    let missing: Vec<&str> = PROGRAMS
+        .iter()
+        .copied()
+        .chain(of_one)
+        .filter(|(program, _)| house::program(program).is_none())
+        .chain(LIBRARIES.iter().copied().filter(|(library, _)| !has_library(library)))
+        .chain(MODULES.iter().copied().filter(|(module, _)| !has_module(module)))
+        .map(|(_, package)| package)
+        .collect();
+    if !missing.is_empty() {
+        packages::install(&missing, "what the tests need", stop)?;
+    }
+    if script == checkers::SCRIPT {
+        checkers::fetch(house, stop)?;
+    }
+    if script == ACCESS {
+        npm::AXE.fetch(house, stop)?;
+    }
+    for (unpacked, _) in UNPACKED.iter().filter(|(_, scripts)| scripts.contains(&script)) {
+        unpacked.fetch(house, stop)?;
+    }
+    let tools = house.target("tools/bin");
+    SMTP_SOURCE.get(house, stop)?;
+    let before = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(tools).chain(std::env::split_paths(&before));
+    std::env::join_paths(folders).map_err(|error| Failure::broke(format_args!("PATH: {error}")))
+}
+
+fn has_module(name: &str) -> bool {
+    let mut perl = hold::command("perl");
+    perl.arg(format!("-M{name}")).args(["-e", "1"]).stderr(Stdio::null());
+    perl.status().is_ok_and(|status| status.success())
+}

@@ -1,0 +1,73 @@
+//! What those who change Barepost run: `./barepost test` and `./barepost pkt`, which the script `barepost` hands over to this program.
+//!
+//! Invariants:
+//! - Whatever this process starts dies with it, even when it is killed with SIGKILL ([`host::hold`]).
+//! - Exit status 0: done; 1: something broke or a test failed; 2: the command or the machine that this runs on is not as
+//!   needed, told in one line before anything starts.
+//! - Nothing is written outside `target/`.
+//! - Nothing of the engine is compiled into it: it is built in seconds, and builds what it runs.
+#![forbid(unsafe_code)]
+
+mod gate;
+mod pkt;
+mod simulator;
+mod tidy;
+
+use clap::{Parser, Subcommand};
+use host::{Failure, House, Stop, hold, remark};
+
+/// Tests of Barepost.
+#[derive(Parser)]
+#[command(name = "barepost", version, disable_help_subcommand = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the tests that every change must pass, or the named ones
+    Test(gate::Options),
+    /// Play packetdrill scripts against the engine's TCP
+    Pkt(pkt::Options),
+}
+
+fn main() {
+    hold::become_held_program();
+    let arguments = CommandLine::parse();
+    if let Err(failure) = obey(arguments.command) {
+        if !matches!(failure, Failure::Told) {
+            remark(format_args!("barepost: {failure}"));
+        }
+        std::process::exit(failure.status());
+    }
+}
+
+fn obey(command: Command) -> Result<(), Failure> {
+    let house = House::find()?;
+    let stop = Stop::watch_signals()?;
+    match command {
+        Command::Test(options) => gate::run(&house, &options, &stop),
+        Command::Pkt(options) => pkt::run(&house, &options, &stop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::CommandLine;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_all_commands_says_the_same_of_these() {
+        for command in CommandLine::command().get_subcommands() {
+            let about = command.get_about().unwrap().to_string();
+            assert!(host::FOR_DEVELOPERS.contains(&(command.get_name(), about.as_str())), "{about}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `barepost pkt FILE…`: plays packetdrill scripts against the engine's TCP, in virtual time.
+//!
+//! The player is `machines/simulated/src/bin/packetdrill.rs`, a program of its own: so nothing of the engine is compiled into
+//! this command.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use host::{Failure, House, Stop};
+
+use crate::simulator;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Scripts in the language of packetdrill
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Say nothing of what the RFCs leave to us and a script has otherwise
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Becomes the player, whose exit status is this command's.
+///
+/// Errors: broke when the player does not build or start.
+pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
+    simulator::build(house, None, stop)?;
+    let mut player = Command::new(simulator::player(house));
+    player.args(options.quiet.then_some("--quiet")).arg("--").args(&options.files);
+    Err(Failure::broke(format_args!("starting the player of scripts: {}", player.exec())))
+}
+
+/// The scripts in a folder, by name.
+pub(crate) fn scripts_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut scripts = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        scripts.push(entry?.path());
+    }
+    scripts.retain(|path| path.extension().is_some_and(|extension| extension == "pkt"));
+    scripts.sort();
+    Ok(scripts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_found_by_their_ending_and_sorted() {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["b.pkt", "a.pkt", "c.txt"] {
+            std::fs::write(place.path().join(name), "").unwrap();
+        }
+        let found = scripts_in(place.path()).unwrap();
+        assert_eq!(found, ["a.pkt", "b.pkt"].map(|name| place.path().join(name)));
+    }
+}

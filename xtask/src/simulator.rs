@@ -1,0 +1,33 @@
+//! The programs of `machines/simulated`, built with optimization: machine rooms, and the player of packetdrill scripts.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use host::{Failure, House, Stop, hold};
+
+const BUILD_BUDGET: Duration = Duration::from_secs(900);
+
+/// Builds both; what cargo says goes to `log`, or to the terminal.
+///
+/// Errors: broke when they do not build.
+pub(crate) fn build(house: &House, log: Option<&File>, stop: &Stop) -> Result<(), Failure> {
+    let mut cargo = hold::command("cargo");
+    cargo.args(["build", "--quiet", "--release", "-p", "simulated", "--bins", "--target-dir", "target"]);
+    cargo.current_dir(house.root());
+    if let Some(log) = log {
+        let share = || log.try_clone().map_err(Failure::io("sharing a log"));
+        cargo.stdout(share()?).stderr(share()?);
+    }
+    hold::run_to_success(&mut cargo, "building the simulator", BUILD_BUDGET, stop)
+}
+
+/// The program that lives through machine rooms.
+pub(crate) fn rooms(house: &House) -> PathBuf {
+    house.target("release/simulated")
+}
+
+/// The program that plays packetdrill scripts.
+pub(crate) fn player(house: &House) -> PathBuf {
+    house.target("release/packetdrill")
+}
