@@ -13,7 +13,7 @@ use crate::guest::{End, Event, Running};
 use crate::run::{DataFolder, LEAVE_PATIENCE};
 
 /// The machine.
-pub(crate) struct Hosted {
+pub struct Hosted {
     life: Life,
     started: Instant,
     /// Whether it is not waited for any more.
@@ -26,7 +26,7 @@ impl Hosted {
     /// `cores`: for how many; the interface has a queue for each, or one for all.
     ///
     /// Errors: refused when it is not there, is no tap interface, is somebody else's, or may not be ours.
-    pub(crate) fn attach(interface: &str, cores: u8) -> Result<Vec<Tap>, Failure> {
+    pub fn attach(interface: &str, cores: u8) -> Result<Vec<Tap>, Failure> {
         let started = Instant::now();
         loop {
             match Tap::attach(interface, cores) {
@@ -49,7 +49,7 @@ impl Hosted {
     /// Starts the machine on this data.
     ///
     /// Errors: refused when the memory is too little.
-    pub(crate) fn start(taps: Vec<Tap>, cores: u8, data: &DataFolder, memory_mib: u32) -> Result<Hosted, Failure> {
+    pub fn start(taps: Vec<Tap>, cores: u8, data: &DataFolder, memory_mib: u32) -> Result<Hosted, Failure> {
         let started = Instant::now();
         let sizes = Sizes::for_memory(u64::from(memory_mib) << 20, cores).ok_or_else(|| {
             Failure::refused(format_args!(

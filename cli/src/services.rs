@@ -2,11 +2,11 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-pub(crate) use server::{POP3, SERVICES, SMTP, ServiceEntry as Service};
+pub use server::{POP3, SERVICES, SMTP, ServiceEntry as Service};
 use server::{Protocol, Security};
 
 /// A service as a client sees it.
-pub(crate) trait Reached {
+pub trait Reached {
     /// Where the service is reached when guest port P is port BASE+P of this machine.
     fn forwarded(&self, base: u16) -> SocketAddr;
 
@@ -54,7 +54,7 @@ impl Reached for Service {
 }
 
 /// The highest BASE that leaves every service a port.
-pub(crate) fn base_max() -> u16 {
+pub fn base_max() -> u16 {
     let highest = SERVICES.iter().map(|service| service.port).max().unwrap_or_default();
     u16::MAX.saturating_sub(highest)
 }

@@ -3,5 +3,6 @@
 /// Name and purpose of each, for the help of all commands.
 pub const FOR_DEVELOPERS: &[(&str, &str)] = &[
     ("test", "Run the tests that every change must pass, or the named ones"),
+    ("bench", "Measure the machine"),
     ("pkt", "Play packetdrill scripts against the engine's TCP"),
 ];

@@ -17,7 +17,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 /// What runs the guest's instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Accelerator {
+pub enum Accelerator {
     /// The processor.
     Kvm,
     /// QEMU's translator.
@@ -45,7 +45,7 @@ impl Accelerator {
 
 /// What the user asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(crate) enum AcceleratorChoice {
+pub enum AcceleratorChoice {
     /// KVM if a guest really runs on it, else TCG.
     Auto,
     /// The processor itself.
@@ -56,7 +56,7 @@ pub(crate) enum AcceleratorChoice {
 
 impl AcceleratorChoice {
     /// Errors: refused when KVM is asked for and no guest runs on it.
-    pub(crate) fn choose(self, qemu: &Path) -> Result<Accelerator, Failure> {
+    pub fn choose(self, qemu: &Path) -> Result<Accelerator, Failure> {
         match self {
             AcceleratorChoice::Tcg => Ok(Accelerator::Tcg),
             AcceleratorChoice::Kvm if runs_a_guest(qemu, Accelerator::Kvm)? => Ok(Accelerator::Kvm),

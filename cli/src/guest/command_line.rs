@@ -23,7 +23,7 @@ const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resour
 
 /// Which of QEMU's machines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(crate) enum MachineType {
+pub enum MachineType {
     /// A PC with PCI Express.
     Q35,
     /// A minimal machine without PCI, which starts fastest.
@@ -42,56 +42,77 @@ impl fmt::Display for MachineType {
 
 /// How the guest is connected.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Network {
+pub enum Network {
     /// QEMU's own network; guest port P of each service is 127.0.0.1:(base+P).
-    User { base: u16 },
+    User {
+        /// Where the forwarded ports begin.
+        base: u16,
+    },
     /// A tap interface of the host, at so many queues of its.
-    Tap { interface: String, queues: u32 },
+    Tap {
+        /// Its name.
+        interface: String,
+        /// As many as cores, or 1.
+        queues: u32,
+    },
 }
 
 /// A TCG plugin that watches the guest.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Plugin {
-    pub(crate) library: PathBuf,
+pub struct Plugin {
+    /// Its shared object.
+    pub library: PathBuf,
     /// `key=value` pairs for it.
-    pub(crate) arguments: Vec<String>,
+    pub arguments: Vec<String>,
 }
 
 /// What a Linux kernel gets, where the image is one: a peer on the same machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Linux {
-    pub(crate) initramfs: PathBuf,
+pub struct Linux {
+    /// Its first file system.
+    pub initramfs: PathBuf,
     /// The kernel's command line.
-    pub(crate) arguments: String,
+    pub arguments: String,
 }
 
 /// All that makes a guest.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Setup {
-    pub(crate) qemu: PathBuf,
-    pub(crate) image: PathBuf,
-    pub(crate) machine: MachineType,
-    pub(crate) accelerator: Accelerator,
-    pub(crate) cores: u32,
-    pub(crate) memory_mib: u32,
-    pub(crate) network: Network,
-    pub(crate) disk: PathBuf,
-    pub(crate) configuration: PathBuf,
+pub struct Setup {
+    /// The program.
+    pub qemu: PathBuf,
+    /// What is booted: our image, or a Linux kernel.
+    pub image: PathBuf,
+    /// Which of QEMU's machines.
+    pub machine: MachineType,
+    /// What runs its instructions.
+    pub accelerator: Accelerator,
+    /// How many processors it has.
+    pub cores: u32,
+    /// Its memory.
+    pub memory_mib: u32,
+    /// What its card is connected to.
+    pub network: Network,
+    /// The disk's image.
+    pub disk: PathBuf,
+    /// `barepost.toml`.
+    pub configuration: PathBuf,
     /// The packed site.
-    pub(crate) site: Option<PathBuf>,
+    pub site: Option<PathBuf>,
     /// The packed certificates and their keys.
-    pub(crate) certificates: PathBuf,
+    pub certificates: PathBuf,
     /// The packed keys with which letters are signed.
-    pub(crate) signing_keys: PathBuf,
+    pub signing_keys: PathBuf,
     /// The packed certificates of authorities.
-    pub(crate) authorities: Option<PathBuf>,
-    pub(crate) plugin: Option<Plugin>,
-    pub(crate) linux: Option<Linux>,
+    pub authorities: Option<PathBuf>,
+    /// What watches it.
+    pub plugin: Option<Plugin>,
+    /// What else the kernel gets if the image is one.
+    pub linux: Option<Linux>,
 }
 
 impl Setup {
     /// The arguments for QEMU.
-    pub(crate) fn arguments(&self) -> Vec<OsString> {
+    pub fn arguments(&self) -> Vec<OsString> {
         let mut line = Line::default();
         line.flag("-nodefaults").flag("-no-user-config");
         line.option("-sandbox", SANDBOX);

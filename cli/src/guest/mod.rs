@@ -10,8 +10,8 @@ mod command_line;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use accelerator::{Accelerator, AcceleratorChoice};
-pub(crate) use command_line::{Linux, MachineType, Network, Plugin, Setup};
+pub use accelerator::{Accelerator, AcceleratorChoice};
+pub use command_line::{Linux, MachineType, Network, Plugin, Setup};
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Stdio};
@@ -29,7 +29,7 @@ const LINE_BYTES_MAX: u64 = 4096;
 
 /// What a machine does that concerns us.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub enum Event {
     /// It printed a line on its console.
     Line(String),
     /// What it runs on had something to say.
@@ -40,7 +40,7 @@ pub(crate) enum Event {
 
 /// How a machine ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum End {
+pub enum End {
     /// It stopped because it was asked to, with everything written.
     Clean,
     /// It did not: how it did, for people.
@@ -48,7 +48,7 @@ pub(crate) enum End {
 }
 
 /// A machine that runs.
-pub(crate) trait Running {
+pub trait Running {
     /// When it was started.
     fn started(&self) -> Instant;
 
@@ -66,7 +66,7 @@ pub(crate) trait Running {
 }
 
 /// A guest that runs. Dropped, it is killed.
-pub(crate) struct Guest {
+pub struct Guest {
     qemu: Child,
     console: ChildStdin,
     events: Receiver<Event>,
@@ -75,7 +75,7 @@ pub(crate) struct Guest {
 
 impl Guest {
     /// Boots what `setup` describes. To be called from the main thread (see [`hold`]).
-    pub(crate) fn start(setup: &Setup) -> Result<Guest, Failure> {
+    pub fn start(setup: &Setup) -> Result<Guest, Failure> {
         let mut command = hold::command(&setup.qemu);
         command.args(setup.arguments());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -98,7 +98,7 @@ impl Guest {
     }
 
     /// QEMU's process.
-    pub(crate) fn process_id(&self) -> u32 {
+    pub fn process_id(&self) -> u32 {
         self.qemu.id()
     }
 }

@@ -34,23 +34,26 @@ pub(crate) struct Terms<'a> {
 }
 
 /// A data folder that is ours alone.
-pub(crate) struct DataFolder {
-    pub(crate) configuration: Configuration,
-    pub(crate) configuration_path: PathBuf,
+pub struct DataFolder {
+    /// What `barepost.toml` says.
+    pub configuration: Configuration,
+    /// Where `barepost.toml` is.
+    pub configuration_path: PathBuf,
     /// The demo's users and their passwords, while `barepost.toml` is as it was made on the first
     /// run.
     pub(crate) demo_users: Option<String>,
-    pub(crate) disk_path: PathBuf,
+    /// Where the disk's image is.
+    pub disk_path: PathBuf,
     /// The size of the disk in bytes if it was made just now.
     pub(crate) new_disk_bytes: Option<u64>,
     /// The packed site, if there is one.
-    pub(crate) site_path: Option<PathBuf>,
+    pub site_path: Option<PathBuf>,
     /// The packed certificates and their keys.
-    pub(crate) certificates_path: PathBuf,
+    pub certificates_path: PathBuf,
     /// The packed keys with which letters are signed.
-    pub(crate) signing_keys_path: PathBuf,
+    pub signing_keys_path: PathBuf,
     /// The packed certificates of authorities, if any are named.
-    pub(crate) authorities_path: Option<PathBuf>,
+    pub authorities_path: Option<PathBuf>,
     disk: File,
 }
 
@@ -58,7 +61,7 @@ impl DataFolder {
     /// Opens the folder; makes what is missing, a disk only on the first run.
     ///
     /// Errors: as those of [`DataFolder::open_on`].
-    pub(crate) fn open(folder: &Path) -> Result<DataFolder, Failure> {
+    pub fn open(folder: &Path) -> Result<DataFolder, Failure> {
         let terms = Terms { missing_disk: MissingDisk::MakeOnFirstRun, accepts: &|_| Ok(()) };
         DataFolder::open_on(&terms, folder)
     }
@@ -152,7 +155,7 @@ impl DataFolder {
     }
 
     /// Lets programs that are started from now on hold the lock as well.
-    pub(crate) fn pass_lock_on(&self) -> Result<(), Failure> {
+    pub fn pass_lock_on(&self) -> Result<(), Failure> {
         fcntl(&self.disk, FcntlArg::F_SETFD(FdFlag::empty()))
             .map(drop)
             .map_err(|error| Failure::broke(format_args!("passing the lock of the disk on: {error}")))

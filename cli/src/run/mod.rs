@@ -15,10 +15,11 @@ mod serve;
 mod signing;
 
 use access::Way;
+pub use data::DataFolder;
 use data::Terms;
-pub(crate) use data::{DataFolder, read_configuration};
+pub(crate) use data::read_configuration;
 use disk_file::MissingDisk;
-pub(crate) use ready::watch as watch_services;
+pub use ready::watch as watch_services;
 pub(crate) use signing::keys as signing_keys;
 
 use std::io::ErrorKind;

@@ -15,7 +15,7 @@ const ATTEMPT: Duration = Duration::from_secs(2);
 const BOOTING: Duration = Duration::from_secs(5);
 
 /// Tells the moment at which every one of `services` had greeted us. Gives up when nobody listens any more.
-pub(crate) fn watch(services: Vec<(Service, SocketAddr)>) -> Receiver<Instant> {
+pub fn watch(services: Vec<(Service, SocketAddr)>) -> Receiver<Instant> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         let started = Instant::now();

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use host::unpacked::{LIBRARIES, NSD, POSTFIX, SMTP_SOURCE, Unpacked, has_library};
 use host::{Failure, House, Stop, hold, house, packages};
 
-use crate::gate::{checkers, npm};
+use super::{checkers, npm};
 
 /// Programs and the packages that hold them.
 const PROGRAMS: &[(&str, &str)] = &[

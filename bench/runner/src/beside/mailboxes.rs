@@ -1,0 +1,128 @@
+//! Accounts that both machines have, with the same letters.
+
+/// Everybody's.
+pub(crate) const PASSWORD: &str = "correct horse battery staple";
+/// The same, as both keep it: with the strength that our machine gives to new ones.
+pub(crate) const HASH: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$ISO7kkvFzh19GM8qB7patN3C3Y9HHsjlVTfEZ9T600Y";
+
+/// Bytes of the text of letters that are read and written, as in the studies: to 120,000 there, to 16 KB with TLS.
+pub(crate) const SIZES: [usize; 7] = [1_000, 4_000, 8_000, 16_000, 40_000, 80_000, 120_000];
+/// Letters in an inbox.
+pub(crate) const INBOXES: [usize; 3] = [6, 10, 50];
+/// Those who put load on the machine, and the letters of each.
+pub(crate) const USERS: usize = 10;
+const LETTERS: usize = 10;
+const LETTER_BYTES: usize = 1_000;
+
+/// Who reads letters of all sizes.
+pub(crate) const READER: &str = "reader";
+/// Who writes.
+pub(crate) const WRITER: &str = "writer";
+/// Who gets what is written.
+pub(crate) const GRACE: &str = "grace";
+/// Who gets files.
+pub(crate) const KEEPER: &str = "keeper";
+
+/// An account.
+pub(crate) struct Account {
+    pub(crate) name: String,
+    /// The bytes of the text of each letter in its inbox.
+    pub(crate) letters: Vec<usize>,
+}
+
+impl Account {
+    pub(crate) fn address(&self) -> String {
+        address(&self.name)
+    }
+}
+
+pub(crate) fn address(name: &str) -> String {
+    format!("{name}@barepost.test")
+}
+
+/// Whose inbox has so many letters.
+pub(crate) fn inbox(letters: usize) -> String {
+    format!("inbox{letters}")
+}
+
+/// One of those who put load on the machine.
+pub(crate) fn user(number: usize) -> String {
+    format!("user{number}")
+}
+
+/// All of them.
+pub(crate) fn accounts() -> Vec<Account> {
+    let account = |name: String, letters| Account { name, letters };
+    let inboxes = INBOXES.map(|letters| account(inbox(letters), vec![LETTER_BYTES; letters]));
+    let others = [account(READER.into(), SIZES.into())];
+    let empty = [WRITER, GRACE, KEEPER].map(|name| account(name.into(), Vec::new()));
+    let users = (0..USERS).map(|number| account(user(number), vec![LETTER_BYTES; LETTERS]));
+    inboxes.into_iter().chain(others).chain(empty).chain(users).collect()
+}
+
+/// Which of the reader's letters has a text of so many bytes, the first being 1.
+pub(crate) fn number(text_bytes: usize) -> usize {
+    SIZES.iter().position(|size| *size == text_bytes).map_or(0, |index| index + 1)
+}
+
+/// For our configuration.
+pub(crate) fn users() -> String {
+    accounts().iter().map(section).collect()
+}
+
+/// An account, for our configuration.
+pub(crate) fn section(account: &Account) -> String {
+    format!("[[user]]\naddress = \"{}\"\npassword_hash = \"{HASH}\"\n", account.address())
+}
+
+/// Accounts, for Dovecot.
+pub(crate) fn passwords<'a>(accounts: impl Iterator<Item = &'a Account>) -> String {
+    accounts.map(|account| format!("{}:{{ARGON2ID}}{HASH}\n", account.address())).collect()
+}
+
+/// Somebody elsewhere, who writes to the accounts.
+pub(crate) const CHARLES: &str = "charles@client.test";
+
+/// A letter from somebody to somebody whose text has so many bytes.
+pub(crate) fn letter(from: &str, to: &str, number: usize, text_bytes: usize) -> String {
+    let head = format!(
+        "From: Charles Babbage <{from}>\r\nTo: {to}\r\nSubject: Notes on the engine, part {number}\r\n\
+         Date: Sun, 22 Nov 2026 10:{:02}:00 +0000\r\nMessage-ID: <{number}.{to}>\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n",
+        number % 60
+    );
+    format!("{head}{}", text(text_bytes))
+}
+
+/// So many bytes of text, in lines.
+pub(crate) fn text(bytes: usize) -> String {
+    const LINE: &str = "The quick brown fox jumps over the lazy dog, and then it rests a while.\r\n";
+    let mut text = LINE.repeat(bytes / LINE.len());
+    let rest = bytes.saturating_sub(text.len());
+    text.push_str(&"x".repeat(rest.saturating_sub(2)));
+    text.push_str("\r\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_its_bytes() {
+        for bytes in SIZES {
+            assert_eq!(text(bytes).len(), bytes);
+        }
+    }
+
+    #[test]
+    fn both_take_each_password_for_right() {
+        assert!(
+            server::configuration::Configuration::parse(&format!(
+                "hostname = \"a.test\"\ndomains = [\"barepost.test\"]\n{}",
+                users()
+            ))
+            .is_ok()
+        );
+    }
+}

@@ -1,0 +1,290 @@
+//! Two guests side by side: our image, and a peer in a Linux guest, in the same QEMU with the same flags and the same card.
+//!
+//! Both run at the same time, each on a tap interface of its own, and sleep while they have nothing to do. They serve the same files, or the same mail, and over TLS with the same
+//! certificate, of ECDSA P-256.
+
+mod debian;
+mod installed;
+pub(super) mod mailboxes;
+mod nginx;
+mod postfix;
+mod roundcube;
+mod target;
+mod wide;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use barepost::guest::{Accelerator, Event, Guest, Linux, MachineType, Network, Running, Setup};
+use barepost::run::DataFolder;
+use host::{Failure, House, Stop, image, packages};
+
+use super::counters::Counters;
+use super::network::ip;
+use super::workplace::refuse_if_stopped;
+use mailboxes::Account;
+pub(super) use postfix::SETTINGS as POSTFIX_SETTINGS;
+pub(super) use target::{Outcome, Target, rest};
+
+const READY_BUDGET: Duration = Duration::from_secs(120);
+const MEMORY_MIB: u32 = 256;
+/// What PHP needs besides.
+const WEBMAIL_MEMORY_MIB: u32 = 512;
+/// For a hundred thousand letters and their index.
+const MAIL_MEMORY_MIB: u32 = 1024;
+const MAIL_DISK_BYTES: u64 = 8 << 30;
+const PEER_DISK_BYTES: u64 = 1 << 20;
+
+/// Whose guest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Side {
+    Ours,
+    Peer,
+}
+
+impl Side {
+    /// The tap interface.
+    pub(super) fn interface(self) -> &'static str {
+        match self {
+            Side::Ours => "ours",
+            Side::Peer => "peer",
+        }
+    }
+
+    /// The host's address for it.
+    pub(super) fn host(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 9, self as u8, 1)
+    }
+
+    /// The guest's address.
+    pub(super) fn guest(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 9, self as u8, 2)
+    }
+}
+
+/// A file of the site that both serve: its name and its size in bytes.
+pub(super) type SiteFile = (&'static str, usize);
+
+/// What mail servers have beside accounts.
+#[derive(Default)]
+pub(super) struct More<'a> {
+    /// Tables of our configuration.
+    pub(super) tables: &'a str,
+    /// Lines of its table `[network]`.
+    pub(super) network: &'a str,
+    /// The peer's files, in place of those that are there: where each lies, and what it holds.
+    pub(super) files: &'a [(&'a str, String)],
+}
+
+/// What our configuration says beside what it always does.
+#[derive(Default)]
+struct Settings<'a> {
+    tables: &'a str,
+    /// Lines of the table `[network]`.
+    network: &'a str,
+}
+
+/// What QEMU boots as the peer.
+struct Peer {
+    kernel: PathBuf,
+    initramfs: PathBuf,
+    /// Modules of the kernel, each after those that it needs.
+    modules: &'static [&'static str],
+    /// With what it needs of it. None: nothing, and it gets an empty one.
+    disk: Option<PathBuf>,
+    /// Its version and the kernel's, for the table.
+    name: String,
+}
+
+impl Peer {
+    /// The kernel's command line for a guest at `address`. `mitigations=off`: as fast as it can be.
+    fn arguments(&self, address: &str) -> String {
+        let modules = self.modules.join(" ");
+        format!("console=ttyS0 quiet panic=-1 mitigations=off address={address} \"modules={modules}\"")
+    }
+}
+
+/// What both guests need.
+pub(super) struct Beside {
+    qemu: PathBuf,
+    image: PathBuf,
+    memory_mib: u32,
+    peer: Peer,
+    /// Gone with this value.
+    pub(super) folder: PathBuf,
+    data: DataFolder,
+    counters: [Counters; 2],
+}
+
+impl Beside {
+    /// Our image and nginx, with files. `name`: of the bench.
+    pub(super) fn make(house: &House, name: &str, files: &[SiteFile], stop: &Stop) -> Result<Beside, Failure> {
+        Beside::with(house, name, &Settings::default(), MEMORY_MIB, stop, |own| {
+            let site = own.join("site");
+            make_site(&site, files)?;
+            Ok(move |identity: &Path| nginx::make(house, &site, identity, stop))
+        })
+    }
+
+    /// Our image and Roundcube, with accounts.
+    pub(super) fn make_webmails(house: &House, name: &str, stop: &Stop) -> Result<Beside, Failure> {
+        let settings = Settings { tables: &mailboxes::users(), ..Settings::default() };
+        Beside::with(house, name, &settings, WEBMAIL_MEMORY_MIB, stop, |own| {
+            make_site(&own.join("site"), &[])?;
+            Ok(move |identity: &Path| roundcube::make(house, identity, stop))
+        })
+    }
+
+    /// Our image, and Postfix with Dovecot, with accounts.
+    pub(super) fn make_mail_servers(
+        house: &House,
+        name: &str,
+        accounts: &[Account],
+        more: &More<'_>,
+        stop: &Stop,
+    ) -> Result<Beside, Failure> {
+        let users: String = accounts.iter().map(mailboxes::section).collect();
+        let settings = Settings { tables: &(users + more.tables), network: more.network };
+        Beside::with(house, name, &settings, MAIL_MEMORY_MIB, stop, |own| {
+            make_site(&own.join("site"), &[])?;
+            let disk = std::fs::File::create(own.join("disk.img")).and_then(|file| file.set_len(MAIL_DISK_BYTES));
+            disk.map_err(Failure::io("making a disk"))?;
+            Ok(move |_: &Path| postfix::make(house, accounts, more.files, stop))
+        })
+    }
+
+    /// `fill`: fills our folder, and then makes the peer with the certificate that is there.
+    fn with<MakePeer: FnOnce(&Path) -> Result<Peer, Failure>>(
+        house: &House,
+        name: &str,
+        settings: &Settings<'_>,
+        memory_mib: u32,
+        stop: &Stop,
+        fill: impl FnOnce(&Path) -> Result<MakePeer, Failure>,
+    ) -> Result<Beside, Failure> {
+        packages::program("ip", "iproute2", stop)?;
+        let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
+        let image = image::build(house, stop)?;
+        let folder = house.target(format!("bench/{name}-{}", std::process::id()));
+        let own = folder.join("ours");
+        std::fs::create_dir_all(&own).map_err(Failure::io("making a folder for our guest"))?;
+        let make_peer = fill(&own)?;
+        configure(&own, settings)?;
+        let data = DataFolder::open(&own)?;
+        data.pass_lock_on()?;
+        let peer = make_peer(&own.join("tls"))?;
+        let counters = [Counters::new(house, stop)?, Counters::new(house, stop)?];
+        Ok(Beside { qemu, image, memory_mib, peer, folder, data, counters })
+    }
+
+    /// On what is measured, for a report.
+    pub(super) fn machine(&self) -> String {
+        format!("QEMU, TCG, q35, one core, {} MiB, virtio-net on a tap; peer: {}", self.memory_mib, self.peer.name)
+    }
+
+    pub(super) fn counters(&self, side: Side) -> &Counters {
+        let [ours, peers] = &self.counters;
+        if side == Side::Ours { ours } else { peers }
+    }
+
+    /// Boots a guest, and waits until it serves at all `ports`: both with the same flags, card, disk and plugin, apart from what is booted. To be called in a network of its own.
+    pub(super) fn boot(&self, side: Side, ports: &[u16], stop: &Stop) -> Result<Guest, Failure> {
+        let interface = side.interface();
+        ip(&format!("tuntap add dev {interface} mode tap vnet_hdr"))?;
+        ip(&format!("addr add {}/24 dev {interface}", side.host()))?;
+        ip(&format!("link set {interface} up"))?;
+        let guest = Guest::start(&self.setup(side)?)?;
+        ports.iter().try_for_each(|port| wait_for(side, &guest, *port, stop))?;
+        Ok(guest)
+    }
+
+    fn setup(&self, side: Side) -> Result<Setup, Failure> {
+        let (peer, data) = (&self.peer, &self.data);
+        let arguments = peer.arguments(&format!("{}/24", side.guest()));
+        let linux = Linux { initramfs: peer.initramfs.clone(), arguments };
+        let disk = match side {
+            Side::Ours => data.disk_path.clone(),
+            Side::Peer => match &peer.disk {
+                Some(path) => path.clone(),
+                None => {
+                    let path = self.folder.join("peer.img");
+                    let empty = std::fs::File::create(&path).and_then(|file| file.set_len(PEER_DISK_BYTES));
+                    empty.map_err(Failure::io("making a disk"))?;
+                    path
+                }
+            },
+        };
+        Ok(Setup {
+            qemu: self.qemu.clone(),
+            image: if side == Side::Ours { self.image.clone() } else { peer.kernel.clone() },
+            machine: MachineType::Q35,
+            accelerator: Accelerator::Tcg,
+            cores: 1,
+            memory_mib: self.memory_mib,
+            network: Network::Tap { interface: side.interface().into(), queues: 1 },
+            disk,
+            configuration: data.configuration_path.clone(),
+            site: data.site_path.clone(),
+            certificates: data.certificates_path.clone(),
+            signing_keys: data.signing_keys_path.clone(),
+            authorities: data.authorities_path.clone(),
+            plugin: Some(self.counters(side).plugin()),
+            linux: (side == Side::Peer).then_some(linux),
+        })
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // What cannot be removed lies under target/ and harms nobody.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Files that no compression makes smaller.
+fn make_site(site: &Path, files: &[SiteFile]) -> Result<(), Failure> {
+    let doing = "making a site";
+    std::fs::create_dir_all(site).map_err(Failure::io(doing))?;
+    for (name, bytes) in files {
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let words = std::iter::repeat_with(|| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_le_bytes()
+        });
+        let content: Vec<u8> = words.flatten().take(*bytes).collect();
+        std::fs::write(site.join(name), content).map_err(Failure::io(doing))?;
+    }
+    Ok(())
+}
+
+fn configure(folder: &Path, settings: &Settings<'_>) -> Result<(), Failure> {
+    let Settings { tables, network } = settings;
+    let text = format!(
+        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{tables}[network]\naddress = \"{0}/24\"\n{network}[web]\nsite = \"site/\"\n\
+         [access]\nunthrottled_from = [\"{1}/32\"]\nplaintext_auth_from = [\"{1}/32\"]\n",
+        Side::Ours.guest(),
+        Side::Ours.host()
+    );
+    std::fs::write(folder.join("barepost.toml"), text).map_err(Failure::io("configuring our guest"))
+}
+
+fn wait_for(side: Side, guest: &Guest, port: u16, stop: &Stop) -> Result<(), Failure> {
+    let address = SocketAddr::from((side.guest(), port));
+    let mut said = Vec::new();
+    let started = Instant::now();
+    while started.elapsed() < READY_BUDGET {
+        refuse_if_stopped(stop)?;
+        if TcpStream::connect_timeout(&address, Duration::from_millis(500)).is_ok() {
+            return Ok(());
+        }
+        match guest.next_event(Duration::from_millis(100)) {
+            Some(Event::Line(line) | Event::Complaint(line)) => said.push(line),
+            Some(Event::Ended) => break,
+            None => {}
+        }
+    }
+    Err(Failure::broke(format_args!("the guest at {address} does not serve; it said\n{}", said.join("\n"))))
+}

@@ -1,0 +1,53 @@
+//! Postfix and Dovecot as the peer: a Linux guest that takes mail by SMTP, flushes it to its queue, brings it into a Maildir, and lets it be fetched by POP3.
+//!
+//! Tuned as people tune it: no name is looked up, nobody is slowed down, nothing is logged; Postfix's own agent delivers, which is the shortest way. The flush behind a 250 is as Postfix makes it.
+
+use super::Peer;
+use super::installed::{Installation, write};
+use super::mailboxes::{self, Account};
+use host::{Failure, House, Stop};
+
+const FILES: &[(&str, &str)] = &[
+    ("etc/postfix/main.cf", SETTINGS),
+    ("etc/postfix/master.cf", include_str!("postfix/master.cf")),
+    ("etc/dovecot.conf", include_str!("postfix/dovecot.conf")),
+    (
+        "etc/passwd",
+        "root:x:0:0::/:/bin/sh\nwww-data:x:33:33::/:\ndovecot:x:100:100::/:\ndovenull:x:101:101::/:\npostfix:x:102:102::/:\nnobody:x:65534:65534::/:\n",
+    ),
+    (
+        "etc/group",
+        "root:x:0:\nwww-data:x:33:\ndovecot:x:100:\ndovenull:x:101:\npostfix:x:102:\npostdrop:x:103:\nnogroup:x:65534:\n",
+    ),
+    ("etc/hosts", "127.0.0.1 localhost\n"),
+    ("etc/nsswitch.conf", "hosts: files\n"),
+];
+const POSTFIX: Installation = Installation {
+    folder: "postfix-peer",
+    wanted: &["postfix", "dovecot-pop3d", "busybox-static"],
+    folders: &["proc", "sys", "dev", "run", "tmp", "etc/postfix", "var/lib/dovecot", "var/spool/postfix", "var/mail"],
+    files: FILES,
+    init: include_str!("postfix/init"),
+    disk_bytes: 4 << 30,
+    name: "Postfix and Dovecot of Debian 12",
+};
+
+/// Postfix's settings, as the peer has them.
+pub(crate) const SETTINGS: &str = include_str!("postfix/main.cf");
+
+/// Makes the peer, with these accounts and these files.
+///
+/// Errors: refused where there is no Debian to take it from.
+pub(super) fn make(
+    house: &House,
+    accounts: &[Account],
+    files: &[(&str, String)],
+    stop: &Stop,
+) -> Result<Peer, Failure> {
+    POSTFIX.make(house, stop, |root| {
+        write(&root.join("etc/dovecot.users"), &mailboxes::passwords(accounts.iter()))?;
+        let mailboxes: String = accounts.iter().map(|account| format!("{0} {0}/\n", account.address())).collect();
+        write(&root.join("etc/postfix/mailboxes"), &mailboxes)?;
+        files.iter().try_for_each(|(path, text)| write(&root.join(path), text))
+    })
+}

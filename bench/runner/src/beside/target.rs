@@ -1,0 +1,84 @@
+//! A mail server under load: what it executes for a letter, until it has nothing more to do.
+
+use std::time::{Duration, Instant};
+
+use host::Failure;
+
+use super::{Beside, Side};
+use crate::counters::{Counters, Sample};
+
+/// What a server still does when the last letter is acknowledged, it has to have done by then.
+const REST_BUDGET: Duration = Duration::from_secs(180);
+const LOOK: Duration = Duration::from_millis(500);
+/// Looks in a row that have to find a server at rest.
+const LOOKS: u32 = 4;
+/// Instructions in a second above what an idle server executes that are no work.
+const RESTING: f64 = 3_000_000.0;
+const IDLE: Duration = Duration::from_secs(4);
+
+/// What letters that were put on a server came to.
+#[derive(Clone, Copy)]
+pub(crate) struct Outcome {
+    /// Letters.
+    pub(crate) per_second: f64,
+    /// Guest instructions for a letter.
+    pub(crate) instructions: f64,
+}
+
+/// A server under load.
+pub(crate) struct Target<'a> {
+    pub(crate) side: Side,
+    counters: &'a Counters,
+    /// Instructions of the guest in a second in which nothing happens.
+    idle: f64,
+}
+
+impl Target<'_> {
+    /// One that has just begun to serve: it is at rest when this returns.
+    pub(crate) fn at(beside: &Beside, side: Side) -> Result<Target<'_>, Failure> {
+        let counters = beside.counters(side);
+        std::thread::sleep(IDLE);
+        let (before, began) = (counters.total_of(0)?, Instant::now());
+        std::thread::sleep(IDLE);
+        let idle = (counters.total_of(0)? - before) as f64 / began.elapsed().as_secs_f64();
+        Ok(Target { side, counters, idle })
+    }
+
+    /// What `work` on so many letters comes to, which tells how long they took.
+    pub(crate) fn count(
+        &self,
+        letters: u32,
+        work: impl FnOnce() -> Result<Duration, Failure>,
+    ) -> Result<Outcome, Failure> {
+        let (before, began) = (self.counters.total_of(0)?, Instant::now());
+        let took = work()?;
+        rest(self.counters, self.idle, REST_BUDGET)?;
+        let executed = (self.counters.total_of(0)? - before) as f64 - self.idle * began.elapsed().as_secs_f64();
+        let letters = f64::from(letters);
+        Ok(Outcome { per_second: letters / took.as_secs_f64(), instructions: executed / letters })
+    }
+
+    /// What the counters say now.
+    pub(crate) fn sample(&self) -> Result<Sample, Failure> {
+        self.counters.sample()
+    }
+}
+
+/// Returns when a guest has nothing more to do, which executes so much in a second in which nothing happens: for how long it has had something to do since.
+pub(crate) fn rest(counters: &Counters, idle: f64, budget: Duration) -> Result<Duration, Failure> {
+    let (began, mut busy, mut looks) = (Instant::now(), Duration::ZERO, 0);
+    while looks < LOOKS {
+        if began.elapsed() > budget {
+            return Err(Failure::broke("a guest does not come to rest"));
+        }
+        let (before, looked) = (counters.total_of(0)?, Instant::now());
+        std::thread::sleep(LOOK);
+        let rate = (counters.total_of(0)? - before) as f64 / looked.elapsed().as_secs_f64();
+        if rate < idle + RESTING {
+            looks += 1;
+        } else {
+            (busy, looks) = (began.elapsed(), 0);
+        }
+    }
+    Ok(busy)
+}

@@ -1,0 +1,142 @@
+//! From nothing to serving, and what a machine that has nothing to do takes from its host.
+
+use std::time::{Duration, Instant};
+
+use barepost::guest::MachineType;
+use host::{Failure, House, Stop};
+
+use super::report::{Report, Row};
+use super::statistics::median;
+use super::workplace::{Serving, Workplace};
+
+const PEER: &str = "Postfix 3.7 + Dovecot 2.3, Debian 12 guest, recorded";
+/// QEMU's start to the first SYN-ACK.
+const PEER_READY_MS: f64 = 12_000.0;
+/// Memory in use in the idle guest.
+const PEER_MEMORY_MIB: f64 = 120.0;
+
+const REPETITIONS: usize = 5;
+const IDLE: Duration = Duration::from_secs(10);
+
+pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
+    let workplace = Workplace::new(house, stop)?;
+    // The first boot makes the disk and the accounts, once for all later ones.
+    let first = workplace.boot(MachineType::Q35, None)?;
+    let mut rows = vec![Row::alone("first boot ever, QEMU's start to ready", "ms", millis(first.ready))];
+    first.stop()?;
+    for (machine, name) in [(MachineType::Q35, "q35"), (MachineType::Microvm, "microvm")] {
+        let mut ready = Vec::new();
+        let mut own = Vec::new();
+        for _ in 0..REPETITIONS {
+            let serving = workplace.boot(machine, None)?;
+            ready.push(millis(serving.ready));
+            own.extend(milliseconds_to_serving(&serving.lines));
+            serving.stop()?;
+        }
+        let row = Row::alone(format!("{name}: QEMU's start to ready"), "ms", median(ready));
+        rows.push(row.beside(PEER, PEER_READY_MS, None));
+        rows.push(Row::alone(format!("{name}: first instruction to serving"), "ms", median(own)));
+    }
+    let bytes = workplace.image.metadata().map_err(Failure::io("measuring the image"))?.len();
+    rows.push(Row::alone("image", "KiB", bytes as f64 / 1024.0));
+    let mut serving = workplace.boot(MachineType::Q35, None)?;
+    rows.extend(at_rest(&mut serving)?);
+    serving.stop()?;
+    Ok(Report {
+        machine: format!("{} TCG, one core, 256 MiB, QEMU's user network", workplace.emulator()?),
+        rows,
+        note: "Ready: every service has greeted a client. The peer's figures are recorded ones (to its first SYN-ACK; \
+               memory in use as its kernel tells it).",
+        figure: None,
+    })
+}
+
+/// What an idle machine takes: memory that it has taken from its own, as it says, and memory and time of the host.
+fn at_rest(serving: &mut Serving) -> Result<Vec<Row>, Failure> {
+    serving.rest(Duration::from_secs(1))?;
+    let before = processor_seconds(serving.process_id())?;
+    let started = Instant::now();
+    serving.rest(IDLE)?;
+    let used = processor_seconds(serving.process_id())? - before;
+    let percent = 100.0 * used / started.elapsed().as_secs_f64();
+    let mut rows = Vec::new();
+    if let Some(mib) = memory_mib(&serving.lines) {
+        rows.push(Row::alone("memory taken by the idle machine", "MiB", mib).beside(PEER, PEER_MEMORY_MIB, None));
+    }
+    rows.push(Row::alone("resident memory of QEMU", "MiB", resident_mib(serving.process_id())?));
+    rows.push(Row::alone("processor time of QEMU while idle", "% of a core", percent));
+    Ok(rows)
+}
+
+/// The guest says `[SECONDS.MICROS] serving …`, counted from its first instruction.
+fn milliseconds_to_serving(lines: &[String]) -> Option<f64> {
+    let line = lines.iter().find(|line| line.contains("] serving "))?;
+    let (time, _) = line.trim_start_matches('[').split_once(']')?;
+    let seconds: f64 = time.trim().parse().ok()?;
+    Some(seconds * 1000.0)
+}
+
+/// The guest says `memory: … KiB free, image N KiB at …, page tables N KiB`, and when it has made all its tables and
+/// pools `memory: … KiB for the engine, N KiB of them taken`.
+fn memory_mib(lines: &[String]) -> Option<f64> {
+    let number = |before: &str, after: &str| {
+        let line =
+            lines.iter().find(|line| line.contains("] memory: ") && line.contains(before) && line.contains(after))?;
+        let (_, rest) = line.split_once(before)?;
+        rest.split_once(after)?.0.trim().parse::<f64>().ok()
+    };
+    let kib = number(", image ", " KiB")? + number(", page tables ", " KiB")? + number(" for the engine, ", " KiB")?;
+    Some(kib / 1024.0)
+}
+
+/// Time in user and kernel mode of a process so far.
+fn processor_seconds(process: u32) -> Result<f64, Failure> {
+    // proc(5): fields 14 and 15 of stat, in ticks of 1/100 s; the second field may hold blanks but ends with `)`.
+    let stat = read(process, "stat")?;
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+    Ok(fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0)
+}
+
+/// Memory of the host's that a process has.
+pub(super) fn resident_mib(process: u32) -> Result<f64, Failure> {
+    let status = read(process, "status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let kib = line.trim().trim_end_matches(" kB").parse::<f64>();
+    kib.map(|kib| kib / 1024.0).map_err(|_| Failure::broke("QEMU's resident memory is not known"))
+}
+
+fn read(process: u32, name: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(format!("/proc/{process}/{name}")).map_err(Failure::io("looking at QEMU"))
+}
+
+fn millis(span: Duration) -> f64 {
+    span.as_secs_f64() * 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_guest_says_about_itself_is_understood() {
+        let lines = [
+            "[    0.001000] memory: 260232 KiB free, image 748 KiB at 0x100000, page tables 640 KiB",
+            "[    0.002000] memory: 259592 KiB for the engine, 3220 KiB of them taken",
+            "[    0.012345] serving a as b",
+        ]
+        .map(str::to_string);
+        assert_eq!(milliseconds_to_serving(&lines), Some(12.345));
+        assert_eq!(memory_mib(&lines), Some(4.5));
+        assert_eq!(memory_mib(&[]), None);
+    }
+
+    #[test]
+    fn the_time_and_memory_of_a_process_are_read() {
+        let own = std::process::id();
+        let before = processor_seconds(own).unwrap();
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_millis(100) {}
+        assert!(processor_seconds(own).unwrap() > before);
+        assert!(resident_mib(own).unwrap() > 1.0);
+    }
+}

@@ -1,0 +1,78 @@
+//! Letters put on a mail server, and what they took there.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use host::{Failure, Stop, hold};
+
+use super::{KIB, SINK};
+use crate::beside::mailboxes::address;
+use crate::beside::{Outcome, Side, Target};
+use crate::workplace::refuse_if_stopped;
+
+const BUDGET: Duration = Duration::from_secs(900);
+
+/// Bytes that a turn of large letters comes to, ours and the peer's.
+const OURS_BYTES: usize = 64 << 20;
+const PEERS_BYTES: usize = 32 << 20;
+
+/// What a load is.
+#[derive(Clone, Copy)]
+pub(super) struct Load {
+    pub(super) sessions: u32,
+    pub(super) bytes: usize,
+    /// Whether a session sends one letter after the other, or each has a connection of its own.
+    pub(super) is_kept: bool,
+    pub(super) letters: u32,
+}
+
+impl Load {
+    /// Letters of 1 KB, each with a connection of its own; how many is left open.
+    pub(super) fn small(sessions: u32) -> Load {
+        Load { sessions, bytes: KIB, is_kept: false, letters: 0 }
+    }
+
+    /// How many letters one turn has.
+    pub(super) fn letters_for(self, side: Side) -> u32 {
+        let (most, bytes) = match (side, self.sessions) {
+            (Side::Ours, 1) => (1_000, OURS_BYTES),
+            (Side::Ours, _) => (4_000, OURS_BYTES),
+            (Side::Peer, 1) => (100, PEERS_BYTES),
+            (Side::Peer, _) => (200, PEERS_BYTES),
+        };
+        most.min((bytes / self.bytes) as u32)
+    }
+}
+
+/// Where letters come from.
+pub(super) struct Source {
+    pub(super) program: PathBuf,
+    pub(super) stop: Stop,
+}
+
+impl Source {
+    /// Puts `load` on `target`. Errors: not every letter was acknowledged.
+    pub(super) fn put(&self, load: Load, target: &Target<'_>) -> Result<Outcome, Failure> {
+        self.put_to(SINK, load, target)
+    }
+
+    /// The same with letters for an account.
+    pub(super) fn put_to(&self, name: &str, load: Load, target: &Target<'_>) -> Result<Outcome, Failure> {
+        refuse_if_stopped(&self.stop)?;
+        target.count(load.letters, || {
+            let mut command = hold::command(&self.program);
+            if load.is_kept {
+                command.arg("-d");
+            }
+            let sessions = load.sessions.min(load.letters);
+            command.args(["-s", &sessions.to_string(), "-m", &load.letters.to_string(), "-l", &load.bytes.to_string()]);
+            command.args(["-f", "bench@client.test", "-t", &address(name)]);
+            command.arg(format!("inet:{}", SocketAddr::from((target.side.guest(), 25)))).stdin(Stdio::null());
+            let began = Instant::now();
+            hold::run_to_success(&mut command, "sending letters", BUDGET, &self.stop)?;
+            Ok(began.elapsed())
+        })
+    }
+}

@@ -1,0 +1,150 @@
+//! `email-wan`: letters over a wide network, which a wire between the host and both guests stands for, and the figures of the email server's paper.
+//!
+//! The paper's client stood 40 miles and 18 hops away. Here the way there and back takes 20 or 50 ms, and one frame of a thousand is lost.
+
+mod draw;
+
+use std::time::Instant;
+
+use host::{Failure, House, Stop, packages, remark};
+
+use super::steps::{self, STEPS, Sending, Timing, Watch};
+use super::{KIB, PEER, SINK, SIZES, readable};
+use crate::beside::mailboxes::Account;
+use crate::beside::{Beside, More, Side, Target};
+use crate::goodput::Wire;
+use crate::network::{enter, widen};
+use crate::report::{Report, Row};
+use crate::workplace::refuse_if_stopped;
+
+/// There and back.
+const ROUNDS_MS: [u32; 2] = [20, 50];
+/// The part of all frames that is lost, each way.
+const LOSS: f64 = 0.001;
+/// As many as the paper's.
+const MANY: Sending = Sending { clients: 100, letters: 55, bytes: KIB };
+/// A client that sends one letter after the other waits for the way more than for the server: fewer of them tell as much.
+const ONE: Sending = Sending { clients: 1, letters: 50, bytes: KIB };
+const CLIENTS_OF_SIZES: u32 = 10;
+const LETTERS_OF_SIZES: u32 = 10;
+const WARMING: Sending = Sending { clients: 10, letters: 2, bytes: KIB };
+/// What is looked at closely: the paper's figures 13 to 15.
+const WATCHED: [Sending; 3] = [
+    Sending { clients: 1, letters: 20, bytes: 8 * KIB },
+    Sending { clients: 1, letters: 100, bytes: KIB },
+    Sending { clients: 4, letters: 25, bytes: KIB },
+];
+const PAPER_JAVA: &str = "paper: its server in Java";
+const PAPER_MAIL_PRO: &str = "paper: ShareMailPro";
+
+/// Letters a second over a wide network of so many milliseconds.
+struct Case {
+    round_ms: u32,
+    sending: Sending,
+    ours: f64,
+    peers: f64,
+}
+
+/// All that was found.
+struct All {
+    cases: Vec<Case>,
+    steps: Vec<[Timing; 2]>,
+}
+
+pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
+    let tshark = packages::program("tshark", "tshark", stop)?;
+    let wire = Wire::build(house, stop)?;
+    let accounts = [Account { name: SINK.into(), letters: Vec::new() }];
+    let beside = Beside::make_mail_servers(house, "email-wan", &accounts, &More::default(), stop)?;
+    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    let measure = || {
+        enter()?;
+        widen()?;
+        // They run until these are dropped.
+        let _ours = beside.boot(Side::Ours, &[25], stop)?;
+        let _peers = beside.boot(Side::Peer, &[25], stop)?;
+        let targets = [Target::at(&beside, Side::Ours)?, Target::at(&beside, Side::Peer)?];
+        targets.iter().try_for_each(|target| WARMING.send(target.side))?;
+        [Side::Ours, Side::Peer].into_iter().try_for_each(Side::withdraw)?;
+        let (mut cases, mut all_steps) = (Vec::new(), Vec::new());
+        for round_ms in ROUNDS_MS {
+            let spec = format!("delay={},loss={LOSS}", round_ms / 2);
+            // They last until the next.
+            let _wires = (Side::Ours.wire(&wire, &spec)?, Side::Peer.wire(&wire, &spec)?);
+            for sending in loads() {
+                refuse_if_stopped(stop)?;
+                cases.push(case(round_ms, sending, &targets)?);
+            }
+            if Some(&round_ms) == ROUNDS_MS.first() {
+                for sending in WATCHED {
+                    refuse_if_stopped(stop)?;
+                    let watch = |side: Side| {
+                        let watch = Watch { tshark: &tshark, folder: &beside.folder, interface: &side.near() };
+                        steps::measure(&watch, side, sending)
+                    };
+                    all_steps.push([watch(Side::Ours)?, watch(Side::Peer)?]);
+                }
+            }
+        }
+        Ok(All { cases, steps: all_steps })
+    };
+    let measuring = std::thread::scope(|scope| scope.spawn(measure).join());
+    let all = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
+    Ok(Report {
+        machine: format!("{}; tests/wire, {LOSS} of all frames lost each way", beside.machine()),
+        rows: rows(&all),
+        note: "Of letters a second more is better, of all else less. A rate is that of acknowledgements, each after a flush; one turn. Steps are as tshark saw them at the client's end of the wire, \
+               the way among them: from the client's last octet to the answer; medians, over 20 ms. The paper's ratios are those of its own machine to its own peers, over the Internet.",
+        figure: Some(draw::figure(&all)),
+    })
+}
+
+/// The paper's many letters, its one session, and its sizes.
+fn loads() -> impl Iterator<Item = Sending> {
+    let sizes = SIZES.map(|bytes| Sending { clients: CLIENTS_OF_SIZES, letters: LETTERS_OF_SIZES, bytes });
+    [MANY, ONE].into_iter().chain(sizes)
+}
+
+fn case(round_ms: u32, sending: Sending, targets: &[Target<'_>; 2]) -> Result<Case, Failure> {
+    let put = |target: &Target<'_>| {
+        let work = || {
+            let began = Instant::now();
+            sending.send(target.side).map(|()| began.elapsed())
+        };
+        Ok::<f64, Failure>(target.count(sending.count(), work)?.per_second)
+    };
+    let [ours, peers] = targets;
+    let (ours, peers) = (put(ours)?, put(peers)?);
+    remark(format_args!("{round_ms} ms, {}: {ours:.1} letters/s beside {peers:.1}", name(sending)));
+    Ok(Case { round_ms, sending, ours, peers })
+}
+
+fn rows(all: &All) -> Vec<Row> {
+    let cases = all.cases.iter().map(|case| {
+        let name = format!("{} ms: {}", case.round_ms, name(case.sending));
+        Row::alone(name, "letters/s", case.ours).ahead_of(PEER, case.peers, None)
+    });
+    let steps = WATCHED.iter().zip(&all.steps).flat_map(|(sending, [ours, peers])| {
+        let steps = STEPS.iter().zip(ours.milliseconds.iter().zip(&peers.milliseconds));
+        steps.map(|(step, (ours, peers))| {
+            Row::alone(format!("{}: {step}", name(*sending)), "ms", *ours).beside(PEER, *peers, None)
+        })
+    });
+    cases.chain(steps).chain(paper()).collect()
+}
+
+fn name(sending: Sending) -> String {
+    format!("{} letters of {}, {} at once", sending.count(), readable(sending.bytes), sending.clients)
+}
+
+/// What the paper says of its own machine: section IV.2, of figures 7, 10 and 11.
+fn paper() -> [Row; 4] {
+    let row =
+        |case: &str, times: f64, peer: &'static str| Row::alone(case, "times as fast", times).ahead_of(peer, 1.0, None);
+    [
+        row("paper: 5,500 letters of 1 KB", 1.8, PAPER_JAVA),
+        row("paper: 5,500 letters of 1 KB", 1.86, PAPER_MAIL_PRO),
+        row("paper: throughput with 2 MB", 2.54, PAPER_JAVA),
+        row("paper: throughput with 2 MB", 2.18, PAPER_MAIL_PRO),
+    ]
+}

@@ -1,0 +1,153 @@
+//! What each core executes for a page or a letter, in QEMU, with 1, 2, 4 and 8 cores.
+//!
+//! Cores that never wait for each other do as much a second as the busiest of them has time for: so where the busiest of n executes an
+//! m-th of what one alone does for the same request, n cores do at most m times as much.
+
+use std::path::Path;
+use std::time::Duration;
+
+use host::{Failure, House, Stop, packages, remark};
+
+use crate::at_tap::{Place, Queues, Serving, account, ask_for_pages, service};
+use crate::client::{Client, message};
+use crate::network::enter;
+
+const CORES: [u32; 4] = [1, 2, 4, 8];
+/// After this nothing of a load is under way any more.
+const SETTLE: Duration = Duration::from_millis(300);
+
+const PAGES: u32 = 10_000;
+const CONNECTIONS: u32 = 256;
+/// So few connections are opened at once.
+const OPENED: u32 = 2_000;
+const SESSIONS: u32 = 64;
+const LETTERS: u32 = 25;
+const LETTER_BYTES: usize = 1024;
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Counting {
+    Pages,
+    PagesInNewConnections,
+    Letters,
+}
+
+pub(super) const COUNTINGS: [Counting; 3] = [Counting::Pages, Counting::PagesInNewConnections, Counting::Letters];
+
+/// What was counted for each page or letter.
+pub(super) struct Counted {
+    pub(super) load: Counting,
+    pub(super) cores: u32,
+    each: Vec<f64>,
+}
+
+impl Counting {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Counting::Pages => "a page of 4 KB, kept connections",
+            Counting::PagesInNewConnections => "a page of 4 KB, a connection each",
+            Counting::Letters => "a letter of 1 KB, kept sessions",
+        }
+    }
+
+    /// Puts the load on the guest; how many pages or letters that were.
+    fn put(self, h2load: &Path) -> Result<u32, Failure> {
+        match self {
+            Counting::Pages => ask_for_pages(h2load, PAGES, &[format!("-c{CONNECTIONS}")]).map(|()| PAGES),
+            Counting::PagesInNewConnections => {
+                // A connection for each request; a few of them begin in each millisecond.
+                let options = [format!("-c{OPENED}"), "-r2".into(), "--rate-period=1ms".into()];
+                ask_for_pages(h2load, OPENED, &options).map(|()| OPENED)
+            }
+            Counting::Letters => send_letters().map(|()| SESSIONS * LETTERS),
+        }
+    }
+}
+
+impl Counted {
+    pub(super) fn in_all(&self) -> f64 {
+        self.each.iter().sum()
+    }
+
+    pub(super) fn busiest(&self) -> f64 {
+        self.each.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// The most that so many cores do, in times of what one alone does.
+    pub(super) fn speed_up(&self, all: &[Counted]) -> f64 {
+        let one = all.iter().find(|one| one.load == self.load && one.cores == 1);
+        one.map_or(f64::NAN, Counted::in_all) / self.busiest()
+    }
+}
+
+/// To be called in a thread of its own, because it moves into a network of its own and cannot come back.
+pub(super) fn count(house: &House, stop: &Stop) -> Result<Vec<Counted>, Failure> {
+    let h2load = packages::program("h2load", "nghttp2-client", stop)?;
+    let place = Place::make(house, "fabric", stop)?;
+    // Not before: what is missing comes from outside.
+    enter()?;
+    let mut counted = Vec::new();
+    for cores in CORES {
+        let serving = place.boot(house, cores, Queues::Each)?;
+        for load in COUNTINGS {
+            // Once uncounted: what is made on first use is made.
+            load.put(&h2load)?;
+            let one = measure(&serving, load, cores, &h2load)?;
+            remark(format_args!(
+                "{}: {}: {:.0} instructions, {:.0} on the busiest core",
+                super::named(cores),
+                load.name(),
+                one.in_all(),
+                one.busiest()
+            ));
+            counted.push(one);
+        }
+        serving.stop()?;
+    }
+    Ok(counted)
+}
+
+fn measure(serving: &Serving, load: Counting, cores: u32, h2load: &Path) -> Result<Counted, Failure> {
+    let (executed, done) = serving.during(SETTLE, || load.put(h2load))?;
+    Ok(Counted { load, cores, each: executed.iter().map(|core| core.total() as f64 / f64::from(done)).collect() })
+}
+
+/// Sessions at the same time, in threads that are in this thread's network.
+fn send_letters() -> Result<(), Failure> {
+    let letter = message(LETTER_BYTES);
+    std::thread::scope(|scope| {
+        let sessions: Vec<_> = (0..SESSIONS)
+            .map(|session| {
+                let letter = &letter;
+                scope.spawn(move || send_in_a_session(session * LETTERS, letter))
+            })
+            .collect();
+        sessions.into_iter().try_for_each(|session| session.join().map_err(|_| Failure::broke("a session panicked"))?)
+    })
+}
+
+/// `first`: the account that the first letter is for; each is for another one.
+fn send_in_a_session(first: u32, letter: &[u8]) -> Result<(), Failure> {
+    let mut session = Client::connect(service(25), "220")?;
+    session.command(b"EHLO client.test\r\n", "250")?;
+    for number in first..first + LETTERS {
+        session.command(b"MAIL FROM:<bench@client.test>\r\n", "250")?;
+        session.command(format!("RCPT TO:<{}>\r\n", account(number)).as_bytes(), "250")?;
+        session.command(b"DATA\r\n", "354")?;
+        session.command(letter, "250")?;
+    }
+    session.command(b"QUIT\r\n", "221")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_core_bounds_what_several_do() {
+        let of = |cores: u32, each: Vec<f64>| Counted { load: Counting::Pages, cores, each };
+        let all = [of(1, vec![1000.0]), of(4, vec![300.0, 250.0, 400.0, 150.0])];
+        assert_eq!((all[1].in_all(), all[1].busiest()), (1100.0, 400.0));
+        assert_eq!(all[1].speed_up(&all), 2.5);
+    }
+}

@@ -1,0 +1,168 @@
+//! Many letters, by SMTP to the engine as a process: that is the image's own, and fills the disk that the image then boots from.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use barepost::guest::{End, Event, Running};
+use barepost::hosted::Hosted;
+use host::{Failure, House, Stop, remark};
+
+use super::at_tap::{INTERFACE, Place, Queues, make_interface, service};
+use super::beside::mailboxes;
+use super::boot::resident_mib;
+use super::network::ip;
+use super::statistics::median;
+use super::workplace::refuse_if_stopped;
+
+/// Sessions at once that fill a disk soon. Each of them waits until its letter is there.
+pub(super) const SESSIONS: usize = 64;
+const LETTER_BYTES: usize = 1_000;
+const READY_BUDGET: Duration = Duration::from_secs(20);
+const STARTS: usize = 3;
+/// Until a machine that has started has done what it does then.
+const SETTLE: Duration = Duration::from_secs(2);
+const STOP_BUDGET: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Letters that somebody sends.
+pub(super) struct Letters {
+    /// Whom they are brought to.
+    pub(super) server: SocketAddr,
+    /// Sessions at once.
+    pub(super) sessions: usize,
+    /// What he says before the first, if anything: one command, which is granted.
+    pub(super) login: String,
+    pub(super) from: String,
+    /// Whom they are for, one after the other.
+    pub(super) to: Vec<String>,
+    pub(super) count: usize,
+}
+
+/// Sends all of them to a machine of so much memory. To be called in a network of its own, while nobody serves from the place.
+pub(super) fn fill(place: &Place, all: &[Letters], stop: &Stop) -> Result<(), Failure> {
+    make_interface(1)?;
+    let taps = Hosted::attach(INTERFACE, 1)?;
+    let machine = Hosted::start(taps, 1, &place.data, place.memory_mib)?;
+    await_ready(&machine, stop)?;
+    for letters in all {
+        let began = Instant::now();
+        letters.deliver()?;
+        remark(format_args!("{} letters came in {:.1} s", letters.count, began.elapsed().as_secs_f64()));
+    }
+    end(machine)?;
+    ip(&format!("link delete {INTERFACE}"))
+}
+
+/// What a start of the image from such a disk takes: medians.
+pub(super) struct Start {
+    /// Of the guest's.
+    pub(super) instructions: f64,
+    /// From QEMU's start until it serves.
+    pub(super) ms: f64,
+    /// Memory of the host's that the machine has then.
+    pub(super) mib: f64,
+}
+
+impl Start {
+    /// Starts it several times.
+    pub(super) fn measure(house: &House, place: &Place) -> Result<Start, Failure> {
+        let (mut instructions, mut ms, mut mib) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..STARTS {
+            let began = Instant::now();
+            let serving = place.boot(house, 1, Queues::One)?;
+            ms.push(began.elapsed().as_secs_f64() * 1000.0);
+            instructions.push(serving.total_of(0)? as f64);
+            std::thread::sleep(SETTLE);
+            mib.push(resident_mib(serving.process_id())?);
+            serving.stop()?;
+        }
+        Ok(Start { instructions: median(instructions), ms: median(ms), mib: median(mib) })
+    }
+}
+
+fn await_ready(machine: &Hosted, stop: &Stop) -> Result<(), Failure> {
+    let began = Instant::now();
+    while began.elapsed() < READY_BUDGET {
+        refuse_if_stopped(stop)?;
+        if TcpStream::connect_timeout(&service(25), Duration::from_millis(200)).is_ok() {
+            return Ok(());
+        }
+        let _ = machine.next_event(Duration::from_millis(20));
+    }
+    Err(Failure::broke("the machine that is to be filled does not serve"))
+}
+
+fn end(mut machine: Hosted) -> Result<(), Failure> {
+    machine.ask_to_stop();
+    let began = Instant::now();
+    while began.elapsed() < STOP_BUDGET {
+        if let Some(Event::Ended) = machine.next_event(Duration::from_millis(20)) {
+            return match machine.end()? {
+                End::Clean => Ok(()),
+                End::Other(how) => Err(Failure::broke(format_args!("the machine did not stop cleanly: {how}"))),
+            };
+        }
+    }
+    Err(Failure::broke("the machine that was filled did not stop in time"))
+}
+
+impl Letters {
+    /// Brings them all; each of them is another.
+    pub(super) fn deliver(&self) -> Result<(), Failure> {
+        let numbers = AtomicUsize::new(0);
+        let next = || Some(numbers.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < self.count);
+        std::thread::scope(|scope| {
+            let senders: Vec<_> = (0..self.sessions.min(self.count)).map(|_| scope.spawn(|| self.send(next))).collect();
+            senders.into_iter().try_for_each(|one| one.join().map_err(|_| Failure::broke("a sender panicked"))?)
+        })
+    }
+
+    /// One session, whose commands do not wait for each other's replies (RFC 2920): only a letter does.
+    fn send(&self, next: impl Fn() -> Option<usize>) -> Result<(), Failure> {
+        let doing = "sending letters";
+        let connect = || {
+            let connection = TcpStream::connect_timeout(&self.server, PATIENCE)?;
+            connection.set_nodelay(true)?;
+            connection.set_read_timeout(Some(PATIENCE))?;
+            Ok(connection)
+        };
+        let mut connection = BufReader::new(connect().map_err(Failure::io(doing))?);
+        let mut said = "EHLO client.test\r\n".to_string();
+        // The greeting; and the EHLO's reply has several lines.
+        let mut expected = vec!["220", "250 "];
+        exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))?;
+        if !self.login.is_empty() {
+            said.push_str(&self.login);
+            expected.push("235 ");
+        }
+        let recipient = |number: usize| self.to.get(number.checked_rem(self.to.len())?);
+        while let Some((number, to)) = next().and_then(|number| Some((number, recipient(number)?))) {
+            said.push_str(&format!("MAIL FROM:<{}>\r\nRCPT TO:<{to}>\r\nDATA\r\n", self.from));
+            expected.extend(["250 ", "250 ", "354 "]);
+            exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))?;
+            said.push_str(&mailboxes::letter(&self.from, to, number, LETTER_BYTES));
+            said.push_str(".\r\n");
+            expected.push("250 ");
+        }
+        exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))
+    }
+}
+
+/// Says all of it, and hears these replies.
+fn exchange(connection: &mut BufReader<TcpStream>, said: &mut String, expected: &mut Vec<&str>) -> std::io::Result<()> {
+    connection.get_mut().write_all(said.as_bytes())?;
+    said.clear();
+    for reply in expected.drain(..) {
+        let mut line = String::new();
+        while line.is_empty() || line.get(3..4) == Some("-") {
+            line.clear();
+            connection.read_line(&mut line)?;
+        }
+        if !line.starts_with(reply) {
+            return Err(std::io::Error::other(format!("expected {reply}, but the answer was {}", line.trim_end())));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,233 @@
+//! Goodput over bad wires: our TCP beside Linux's, over the same wire with the same seed, in the same run.
+//!
+//! Linux stands at one end. At the other stands first our machine, then Linux again, in a network of its own. Into it goes
+//! a message in chunks (BDAT), each of which is answered once it was taken; out of it comes a message (RETR). The
+//! reference does the same without a mail server. A flow ends when all its bytes have arrived, or after
+//! [`FLOW_BUDGET`]; its goodput is what had arrived by then.
+
+mod flows;
+mod room;
+mod wire;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use barepost::guest::{Accelerator, Guest, MachineType, Network, Setup};
+use barepost::run::DataFolder;
+use host::{Failure, House, Stop, image, packages};
+
+use super::report::{Report, Row};
+use super::workplace::refuse_if_stopped;
+use flows::Way;
+use room::{Machine, Room};
+
+pub(super) use wire::Wire;
+
+const PEER: &str = "Linux (CUBIC), same wire and seed";
+/// Of Linux's goodput.
+const TARGET: f64 = 0.9;
+/// A flow that has not ended by then is judged by what has arrived.
+const FLOW_BUDGET: Duration = Duration::from_secs(12);
+const SEED: u64 = 1;
+
+/// Flows side by side where losses keep a single one from filling the wire: which frames are lost, and whether a timeout
+/// follows, makes two of them differ by a factor of two.
+const FLOWS: usize = 8;
+
+/// What the wire does beside its rate, in both directions, and through how many flows. Delays are of the way there and back.
+const WIRES: &[(&str, &str, usize)] = &[
+    ("0 ms", "", 1),
+    ("0 ms, 1 % lost", "loss=0.01", 1),
+    ("0 ms, 5 % lost", "loss=0.05", FLOWS),
+    ("20 ms", "delay=10", 1),
+    ("20 ms, 1 % lost", "delay=10,loss=0.01", FLOWS),
+    ("20 ms, 5 % lost", "delay=10,loss=0.05", FLOWS),
+    ("100 ms", "delay=50", 1),
+    ("100 ms, 1 % lost", "delay=50,loss=0.01", FLOWS),
+    ("100 ms, 5 % lost", "delay=50,loss=0.05", FLOWS),
+    ("20 ms, 2 % overtaken", "delay=10,reorder=0.02", 1),
+    ("20 ms, 2 % repeated", "delay=10,repeat=0.02", 1),
+    ("20 ms, 1 % corrupted", "delay=10,corrupt=0.01", FLOWS),
+];
+
+/// Which machine is measured, and how fast a wire it gets: one that neither side's processor limits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Hosted,
+    Guest,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Hosted => "hosted, 200 Mbit/s",
+            Kind::Guest => "QEMU, 20 Mbit/s",
+        }
+    }
+
+    /// Its rate, and a queue of 50 ms.
+    fn wire(self) -> &'static str {
+        match self {
+            Kind::Hosted => "rate=200,queue=1220",
+            Kind::Guest => "rate=20,queue=122",
+        }
+    }
+
+    /// Bytes of one flow: a second of the wire's rate, or a little more.
+    fn flow_bytes(self) -> usize {
+        match self {
+            Kind::Hosted => 32 << 20,
+            Kind::Guest => 4 << 20,
+        }
+    }
+}
+
+/// What flows are measured with.
+struct Tools {
+    wire: PathBuf,
+    qemu: PathBuf,
+    image: PathBuf,
+    folder: PathBuf,
+}
+
+pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
+    run_only(house, "", stop)
+}
+
+/// Measures the rows whose case contains `only`.
+pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
+    let tools = Tools::get(house, stop)?;
+    let (stop_of_thread, only) = (stop.clone(), only.to_owned());
+    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    let measuring = std::thread::spawn(move || {
+        let rows = room::enter().and_then(|()| measure(&tools, &only, &stop_of_thread));
+        // What cannot be removed lies under target/ and harms nobody.
+        let _ = std::fs::remove_dir_all(&tools.folder);
+        rows
+    });
+    let rows = measuring.join().map_err(|_| Failure::broke("the bench panicked"))??;
+    Ok(Report {
+        machine: "one core, 256 MiB, on a tap interface behind tests/wire; QEMU: q35, TCG".into(),
+        rows,
+        note: "In: a message by BDAT from Linux to the machine. Out: a message by RETR from the machine to Linux. The \
+               goodput of several flows is that of all together. More is better, and a ratio of 1 is as good as Linux. Delays are there and back; all else happens in both directions.",
+        figure: None,
+    })
+}
+
+impl Tools {
+    fn get(house: &House, stop: &Stop) -> Result<Tools, Failure> {
+        packages::program("ip", "iproute2", stop)?;
+        let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
+        let image = image::build(house, stop)?;
+        let wire = Wire::build(house, stop)?;
+        let folder = house.target(format!("bench/goodput-{}", std::process::id()));
+        Ok(Tools { wire, qemu, image, folder })
+    }
+}
+
+fn measure(tools: &Tools, only: &str, stop: &Stop) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for kind in [Kind::Hosted, Kind::Guest] {
+        let folder = tools.folder.join(if kind == Kind::Hosted { "hosted" } else { "guest" });
+        let cases: Vec<Case> = cases(kind).filter(|case| case.name().contains(only)).collect();
+        if cases.is_empty() {
+            continue;
+        }
+        configure(&folder)?;
+        let start = || start(kind, tools, &folder);
+        // What is fetched from it later.
+        Room::with_machine(&tools.wire, kind.wire(), SEED, start)?.deliver(FLOWS, kind.flow_bytes())?;
+        for case in cases {
+            refuse_if_stopped(stop)?;
+            let Case { way, wire, flows, .. } = case;
+            let spec = format!("{},{wire}", kind.wire());
+            let ours = Room::with_machine(&tools.wire, &spec, SEED, start)?.flows(way, flows, kind.flow_bytes())?;
+            let linux = Room::with_linux(&tools.wire, &spec, SEED)?.flows(way, flows, kind.flow_bytes())?;
+            host::remark(format_args!("{}: {ours:.2} beside {linux:.2} Mbit/s", case.name()));
+            rows.push(Row::alone(case.name(), "Mbit/s", ours).ahead_of(PEER, linux, Some(TARGET)));
+        }
+    }
+    Ok(rows)
+}
+
+/// What one row measures.
+struct Case {
+    kind: Kind,
+    name: &'static str,
+    wire: &'static str,
+    flows: usize,
+    way: Way,
+}
+
+impl Case {
+    fn name(&self) -> String {
+        let flows = if self.flows > 1 { format!(", {} flows", self.flows) } else { String::new() };
+        format!("{}, {}: {}{flows}", self.kind.name(), self.name, self.way)
+    }
+}
+
+fn cases(kind: Kind) -> impl Iterator<Item = Case> {
+    WIRES.iter().flat_map(move |(name, wire, flows)| {
+        [Way::In, Way::Out].map(|way| Case { kind, name, wire, flows: *flows, way })
+    })
+}
+
+fn configure(folder: &Path) -> Result<(), Failure> {
+    let doing = "making a data folder";
+    std::fs::create_dir_all(folder).map_err(Failure::io(doing))?;
+    let users: String = (0..FLOWS)
+        .map(|place| format!("[[user]]\naddress = \"{}\"\npassword = \"lovelace\"\n", flows::user(place)))
+        .collect();
+    let text = format!(
+        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n[network]\naddress = \"{}/24\"\n{users}\
+         [access]\nplaintext_auth_from = [\"{}/32\"]\nunthrottled_from = [\"{}/32\"]\n",
+        room::THERE,
+        room::HERE,
+        room::HERE
+    );
+    std::fs::write(folder.join("barepost.toml"), text).map_err(Failure::io(doing))
+}
+
+fn start(kind: Kind, tools: &Tools, folder: &Path) -> Result<Machine, Failure> {
+    match kind {
+        Kind::Hosted => room::start_hosted(folder),
+        Kind::Guest => {
+            let data = DataFolder::open(folder)?;
+            data.pass_lock_on()?;
+            let guest = Guest::start(&Setup {
+                qemu: tools.qemu.clone(),
+                image: tools.image.clone(),
+                machine: MachineType::Q35,
+                accelerator: Accelerator::Tcg,
+                cores: 1,
+                memory_mib: 256,
+                network: Network::Tap { interface: room::TAP.into(), queues: 1 },
+                disk: data.disk_path.clone(),
+                configuration: data.configuration_path.clone(),
+                site: data.site_path.clone(),
+                certificates: data.certificates_path.clone(),
+                signing_keys: data.signing_keys_path.clone(),
+                authorities: data.authorities_path.clone(),
+                plugin: None,
+                linux: None,
+            })?;
+            Ok(Machine::Guest(guest))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, cases};
+
+    #[test]
+    fn every_case_can_be_measured_alone() {
+        let names: Vec<String> =
+            [Kind::Hosted, Kind::Guest].into_iter().flat_map(cases).map(|case| case.name()).collect();
+        assert_eq!(names.len(), 48);
+        for name in &names {
+            assert_eq!(names.iter().filter(|other| other.contains(name)).count(), 1, "{name}");
+        }
+    }
+}

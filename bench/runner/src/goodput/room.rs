@@ -1,0 +1,173 @@
+//! Two ends of a wire, in a network of their own: Linux here, and there our machine or Linux.
+//!
+//! Here is the network of this thread. Our machine is there at a tap interface, which a bridge joins to the wire's; Linux is
+//! there in the network of another thread, into which the wire's interface is moved. Everything is made anew for
+//! each room, and gone with it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use barepost::guest::{Guest, Running};
+use barepost::run::watch_services;
+use barepost::services::SERVICES;
+use host::{Failure, hold};
+use nix::unistd::gettid;
+
+use super::flows::{self, Way};
+use super::wire::Wire;
+use crate::network::{self, ip};
+
+/// What makes Linux forget a path with its last connection: no flow begins with what another has learned.
+const FORGETFUL: &str = "/proc/sys/net/ipv4/tcp_no_metrics_save";
+
+/// Moves this thread into a network of its own.
+pub(super) fn enter() -> Result<(), Failure> {
+    network::enter()?;
+    std::fs::write(FORGETFUL, "1").map_err(Failure::io("making Linux forget paths"))
+}
+
+/// Linux's address at this end of the wire.
+pub(super) const HERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+/// The address at the other end.
+pub(super) const THERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
+/// The tap interface of our machine.
+pub(super) const TAP: &str = "machine";
+
+const READY_BUDGET: Duration = Duration::from_secs(120);
+
+/// The machine at the other end.
+pub(super) enum Machine {
+    Hosted(Child),
+    Guest(Guest),
+}
+
+/// A wire with somebody at each end.
+pub(super) struct Room {
+    /// Ended before its interfaces are removed.
+    wire: Option<Wire>,
+    there: There,
+}
+
+enum There {
+    Machine(Machine),
+    /// Dropped to end the thread, and with it its network.
+    Linux(std::sync::mpsc::Sender<()>, Option<std::thread::JoinHandle<()>>),
+}
+
+impl Room {
+    /// Our machine at the other end of a wire with `spec` in both directions.
+    pub(super) fn with_machine(
+        wire: &Path,
+        spec: &str,
+        seed: u64,
+        start: impl Fn() -> Result<Machine, Failure>,
+    ) -> Result<Room, Failure> {
+        make_interfaces()?;
+        ip(&format!("tuntap add dev {TAP} mode tap"))?;
+        ip("link add bridge type bridge")?;
+        for name in [TAP, "there"] {
+            ip(&format!("link set {name} master bridge"))?;
+        }
+        for name in [TAP, "there"] {
+            ip(&format!("link set {name} up"))?;
+        }
+        // Linux would answer there for the address at this end of the wire, and frames for it would come in past the wire.
+        ip("link set bridge arp off up")?;
+        let wire = Some(Wire::between(wire, "here", "there", spec, seed)?);
+        let room = Room { wire, there: There::Machine(start()?) };
+        let services = SERVICES.iter().map(|service| (*service, SocketAddr::from((THERE, service.port)))).collect();
+        let ready = watch_services(services).recv_timeout(READY_BUDGET);
+        ready.map_err(|_| Failure::broke(format_args!("the machine does not serve behind a wire with {spec}")))?;
+        Ok(room)
+    }
+
+    /// Linux at the other end of such a wire.
+    pub(super) fn with_linux(wire: &Path, spec: &str, seed: u64) -> Result<Room, Failure> {
+        make_interfaces()?;
+        let wire = Some(Wire::between(wire, "here", "there", spec, seed)?);
+        let (moved, thread_moved) = channel();
+        let (begin, asked_to_begin) = channel();
+        let (listens, listening) = channel();
+        let (end, asked_to_end) = channel();
+        let thread = std::thread::spawn(move || {
+            let entered = enter().map(|()| gettid());
+            let is_in = entered.is_ok();
+            // Nobody who waits is gone before this thread has ended.
+            let _ = moved.send(entered);
+            if is_in && asked_to_begin.recv().is_ok() {
+                let _ = listens.send(take_interface().and_then(|()| flows::listen()));
+                let _ = asked_to_end.recv();
+            }
+        });
+        let thread_id = thread_moved.recv().map_err(|_| Failure::broke("the peer is gone"))??;
+        ip(&format!("link set there netns {thread_id}"))?;
+        let _ = begin.send(());
+        listening.recv().map_err(|_| Failure::broke("the peer is gone"))??;
+        Ok(Room { wire, there: There::Linux(end, Some(thread)) })
+    }
+
+    /// Delivers a message of `bytes` to each of `users`, to be fetched later.
+    pub(super) fn deliver(self, users: usize, bytes: usize) -> Result<(), Failure> {
+        flows::deliver_to_machine(users, bytes)?().map(drop)
+    }
+
+    /// The goodput of `count` flows side by side, all together, in Mbit/s.
+    pub(super) fn flows(self, way: Way, count: usize, bytes: usize) -> Result<f64, Failure> {
+        let prepare = match (&self.there, way) {
+            (There::Machine(_), Way::In) => flows::send_to_machine,
+            (There::Machine(_), Way::Out) => flows::fetch_from_machine,
+            (There::Linux(..), Way::In) => flows::send_to_linux,
+            (There::Linux(..), Way::Out) => flows::fetch_from_linux,
+        };
+        let flows = (0..count).map(|place| prepare(place, bytes)).collect::<Result<Vec<_>, _>>()?;
+        let running: Vec<_> = flows.into_iter().map(std::thread::spawn).collect();
+        let goodputs = running.into_iter().map(|flow| flow.join().map_err(|_| Failure::broke("a flow panicked"))?);
+        goodputs.sum()
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        match &mut self.there {
+            There::Machine(Machine::Hosted(child)) => hold::end(child),
+            There::Machine(Machine::Guest(guest)) => {
+                guest.kill();
+                while !matches!(guest.next_event(READY_BUDGET), Some(barepost::guest::Event::Ended) | None) {}
+            }
+            There::Linux(end, thread) => {
+                *end = channel().0;
+                let _ = thread.take().map(std::thread::JoinHandle::join);
+            }
+        }
+        self.wire = None;
+        // What was moved away is gone with its network.
+        for name in ["bridge", TAP, "there", "here"] {
+            let _ = ip(&format!("link delete {name}"));
+        }
+    }
+}
+
+/// The hosted machine, at the tap interface.
+pub(super) fn start_hosted(folder: &Path) -> Result<Machine, Failure> {
+    let mut command = hold::command("/proc/self/exe");
+    command.args(["run", "--hosted", "--tap", TAP, "--data"]).arg(folder);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.spawn().map(Machine::Hosted).map_err(Failure::io("starting the machine"))
+}
+
+/// Both ends of the wire, as tap interfaces.
+fn make_interfaces() -> Result<(), Failure> {
+    ip("tuntap add dev here mode tap")?;
+    ip("tuntap add dev there mode tap")?;
+    ip(&format!("addr add {HERE}/24 dev here"))?;
+    ip("link set here up")
+}
+
+/// In the other network, once the interface was moved there.
+fn take_interface() -> Result<(), Failure> {
+    ip(&format!("addr add {THERE}/24 dev there"))?;
+    ip("link set there up")
+}

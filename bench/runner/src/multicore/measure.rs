@@ -1,0 +1,201 @@
+//! One load on one machine: boots it, lays the load on it, looks at it from all sides, and stops it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use host::{Failure, House, Stop, image, packages};
+
+use super::parked::park;
+use super::split::Split;
+use super::wire::{Catching, Seen};
+use super::{CORES, PAPER_CLOCKS_PER_SECOND, Way};
+use crate::at_tap::{Place, Queues, Serving, ask_for_pages};
+use crate::counters::Sample;
+use crate::processors;
+use crate::profile::Functions;
+
+/// How long a load is to last, how many requests it has at most, and how often it is laid on.
+const SPAN_S: u32 = 2;
+const REQUESTS_MAX: u32 = 6_000;
+const TURNS: usize = 2;
+/// Before it, uncounted: what is made on first use is made.
+const WARMING: u32 = 400;
+const WARMING_PER_SECOND: u32 = 500;
+/// After this nothing of a load is under way any more.
+const SETTLE: Duration = Duration::from_millis(300);
+
+pub(super) struct Tools {
+    place: Place,
+    h2load: PathBuf,
+    tcpdump: PathBuf,
+    functions: Functions,
+    /// Where what is caught lies meanwhile.
+    caught: PathBuf,
+}
+
+/// What a load came to.
+pub(super) struct Point {
+    pub(super) way: Way,
+    /// Requests that were to begin in a second.
+    pub(super) asked: u32,
+    pub(super) seen: Seen,
+    /// Of each core, in percent of the load's time in the emulator.
+    pub(super) busy: Vec<f64>,
+    /// Instructions of each core for a request of the machine's.
+    pub(super) executed: Vec<f64>,
+    /// Of the first core's.
+    pub(super) split: Split,
+    /// Requests that the first core served, in percent.
+    pub(super) first_served: f64,
+    /// Segments from core to core: microseconds on their way, mean and most. None with a queue each.
+    pub(super) passed: Option<(f64, f64)>,
+}
+
+impl Point {
+    /// How busy each core would be at this load on the paper's processors, if they did an instruction a clock: in percent.
+    pub(super) fn clocked(&self) -> Vec<f64> {
+        let busy = |instructions: &f64| instructions * f64::from(self.asked) * 100.0 / PAPER_CLOCKS_PER_SECOND;
+        self.executed.iter().map(busy).collect()
+    }
+}
+
+impl Tools {
+    pub(super) fn get(house: &House, stop: &Stop) -> Result<Tools, Failure> {
+        let h2load = packages::program("h2load", "nghttp2-client", stop)?;
+        let tcpdump = packages::program("tcpdump", "tcpdump", stop)?;
+        let place = Place::make(house, "multicore-web", stop)?;
+        let functions = Functions::read(&image::unstripped(house))?;
+        let caught = house.target(format!("bench/multicore-web-{}.pcap", std::process::id()));
+        Ok(Tools { place, h2load, tcpdump, functions, caught })
+    }
+
+    /// To be called in a network of its own. Lays the load on a machine of its own, several times; the turn counts in which requests stayed least, as with all times.
+    pub(super) fn measure(&self, house: &House, way: Way, asked: u32) -> Result<Point, Failure> {
+        let serving = self.place.boot(house, CORES, way.queues())?;
+        let parked = if way == Way::OnlyCard { park(&serving)? } else { Vec::new() };
+        ask(&self.h2load, WARMING, WARMING_PER_SECOND)?;
+        std::thread::sleep(SETTLE);
+        let mut turns = Vec::new();
+        for _ in 0..TURNS {
+            turns.push(self.turn(&serving, asked)?);
+        }
+        let idle = parked.len();
+        drop(parked);
+        let shares = shares(&serving.stop()?)?;
+        let asked_in_all = WARMING as usize + turns.iter().map(|turn| turn.seen.requests).sum::<usize>();
+        let best = turns.into_iter().min_by(|one, other| one.seen.stay.mean_ms.total_cmp(&other.seen.stay.mean_ms));
+        let Turn { seen, executed, busy_s } = best.ok_or_else(|| Failure::broke("there was no turn"))?;
+        let first = executed.first().ok_or_else(|| Failure::broke("a machine has a core"))?;
+        Ok(Point {
+            way,
+            asked,
+            seen,
+            busy: busy_s.iter().map(|busy| busy * 100.0 / seen.seconds).collect(),
+            executed: executed.iter().map(|core| core.total() as f64 / seen.requests as f64).collect(),
+            split: Split::of(&self.functions, first, seen.requests)?,
+            first_served: first_served(&shares, idle, asked_in_all),
+            // With a queue each the few that go to another core are no segments.
+            passed: passed(&shares).filter(|_| way.queues() == Queues::One),
+        })
+    }
+
+    fn turn(&self, serving: &Serving, asked: u32) -> Result<Turn, Failure> {
+        let process = serving.process_id();
+        let before = processors::taken(process, CORES)?;
+        let requests = (asked * SPAN_S).min(REQUESTS_MAX);
+        let (executed, seen) = serving.during(SETTLE, || self.look_at_load(requests, asked))?;
+        let after = processors::taken(process, CORES)?;
+        Ok(Turn { seen, executed, busy_s: before.iter().zip(&after).map(|(before, after)| after - before).collect() })
+    }
+
+    fn look_at_load(&self, requests: u32, per_second: u32) -> Result<Seen, Failure> {
+        let catching = Catching::begin(&self.tcpdump, 80, self.caught.clone())?;
+        ask(&self.h2load, requests, per_second)?;
+        std::thread::sleep(SETTLE);
+        catching.end()
+    }
+}
+
+/// A connection for each request; so many of them begin in a second, a few at a time in a period of milliseconds.
+fn ask(h2load: &Path, requests: u32, per_second: u32) -> Result<(), Failure> {
+    let period_ms = (1_000 / per_second).max(1);
+    let at_a_time = per_second * period_ms / 1_000;
+    let options = [format!("-c{requests}"), format!("-r{at_a_time}"), format!("--rate-period={period_ms}ms")];
+    ask_for_pages(h2load, requests, &options)
+}
+
+/// What a load came to, once.
+struct Turn {
+    seen: Seen,
+    executed: Vec<Sample>,
+    /// Seconds that each core took of the host.
+    busy_s: Vec<f64>,
+}
+
+/// What a core said when it stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Share {
+    connections: u64,
+    frames: u64,
+    mean_us: u64,
+    most_us: u64,
+}
+
+/// Of each core, in their order.
+fn shares(said: &[String]) -> Result<Vec<Share>, Failure> {
+    let share = |core: u32| said.iter().find_map(|line| share(line, core));
+    let shares: Option<Vec<Share>> = (0..CORES).map(share).collect();
+    shares.ok_or_else(|| Failure::broke(format_args!("the guest did not say what its cores did:\n{}", said.join("\n"))))
+}
+
+/// `line`: of the console, such as `[    1.000000] core 1: 10 connections, 50 frames from other cores, on the way 70 us, 300 us at most`.
+fn share(line: &str, core: u32) -> Option<Share> {
+    let (_, share) = line.split_once(&format!("core {core}: "))?;
+    let mut figures = share.split_whitespace().filter_map(|word| word.parse().ok());
+    let mut figure = || figures.next();
+    Some(Share { connections: figure()?, frames: figure()?, mean_us: figure()?, most_us: figure()? })
+}
+
+/// In percent of all requests. `idle`: connections of the first core that asked for nothing.
+fn first_served(shares: &[Share], idle: usize, requests: usize) -> f64 {
+    let of_first = shares.first().map_or(0, |share| share.connections).saturating_sub(idle as u64);
+    100.0 * of_first as f64 / requests as f64
+}
+
+fn passed(shares: &[Share]) -> Option<(f64, f64)> {
+    let frames: u64 = shares.iter().map(|share| share.frames).sum();
+    let sum: u64 = shares.iter().map(|share| share.frames * share.mean_us).sum();
+    let most = shares.iter().map(|share| share.most_us).max()?;
+    (frames > 0).then(|| (sum as f64 / frames as f64, most as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(core: u32, figures: [u32; 4]) -> String {
+        let [connections, frames, mean, most] = figures;
+        format!(
+            "[    1.5] core {core}: {connections} connections, {frames} frames from other cores, on the way {mean} us, {most} us at most"
+        )
+    }
+
+    #[test]
+    fn what_cores_say_of_their_shares_is_understood() {
+        let said: Vec<String> = std::iter::once("stopped".to_string())
+            .chain((0..CORES).rev().map(|core| line(core, [10 * core, 30 * core, 100 + core, 500])))
+            .collect();
+        let shares = shares(&said).unwrap();
+        assert_eq!(shares[2], Share { connections: 20, frames: 60, mean_us: 102, most_us: 500 });
+        let (mean, most) = passed(&shares).unwrap();
+        assert_eq!((mean.round(), most), (102.0, 500.0));
+        assert_eq!(super::shares(&said[..2]).err().unwrap().status(), 1);
+    }
+
+    #[test]
+    fn idle_connections_are_not_what_the_first_core_serves() {
+        let share = |connections| Share { connections, frames: 0, mean_us: 0, most_us: 0 };
+        assert_eq!(first_served(&[share(66), share(98), share(36)], 64, 200), 1.0);
+        assert_eq!(passed(&[share(66)]), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! What a core was busy with: its instructions by the part of the machine that they belong to.
+//!
+//! A block of instructions belongs to the innermost file of ours that says so: the lines of the libraries, and those of ours that serve both
+//! ways, belong to whoever they were inlined into. What is left over is the turn's own, and sleep, and whatever was not inlined.
+
+use std::ops::AddAssign;
+
+use host::Failure;
+
+use crate::counters::Sample;
+use crate::profile::{Functions, whose};
+
+/// What an instruction is for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Part {
+    /// The card's receive queue.
+    Receive,
+    /// Sorting, steering, rings, parcels.
+    BetweenCores,
+    /// From Ethernet to HTTP, in both directions.
+    Protocol,
+    /// The card's transmit queue.
+    Send,
+    /// The turn, the clock, sleep.
+    Rest,
+}
+
+pub(super) const PARTS: [(Part, &str); 5] = [
+    (Part::Receive, "receive"),
+    (Part::BetweenCores, "rings"),
+    (Part::Protocol, "protocol"),
+    (Part::Send, "send"),
+    (Part::Rest, "turn, sleep"),
+];
+
+/// Where the parts lie; the first that a place begins with counts.
+const PLACES: [(&str, Part); 10] = [
+    ("machines/bare/src/virtio/net/receive", Part::Receive),
+    ("machines/bare/src/virtio/net/transmit", Part::Send),
+    ("engine/net/src/cores", Part::BetweenCores),
+    ("engine/net/src/net/messages", Part::BetweenCores),
+    ("engine/rings/", Part::BetweenCores),
+    ("engine/server/src/cores", Part::BetweenCores),
+    ("engine/server/src/sending", Part::BetweenCores),
+    ("engine/net/", Part::Protocol),
+    ("engine/http/", Part::Protocol),
+    ("engine/server/src/http_service", Part::Protocol),
+];
+
+/// Instructions of each of [`PARTS`].
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct Split([f64; PARTS.len()]);
+
+impl Split {
+    /// Of the instructions in `sample`, for each of so many requests.
+    pub(super) fn of(functions: &Functions, sample: &Sample, requests: usize) -> Result<Split, Failure> {
+        let mut split = Split::default();
+        for (places, (_, count)) in functions.places(sample)?.iter().zip(sample.by_address()) {
+            split.add(part(places), count as f64 / requests.max(1) as f64);
+        }
+        Ok(split)
+    }
+
+    /// In the order of [`PARTS`].
+    pub(super) fn parts(self) -> impl Iterator<Item = (&'static str, f64)> {
+        PARTS.iter().map(|(_, name)| *name).zip(self.0)
+    }
+
+    fn add(&mut self, part: Part, count: f64) {
+        let of_part = PARTS.iter().zip(&mut self.0).find(|((one, _), _)| *one == part);
+        if let Some((_, sum)) = of_part {
+            sum.add_assign(count);
+        }
+    }
+}
+
+fn part(places: &[String]) -> Part {
+    whose(places, &PLACES).unwrap_or(Part::Rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_belongs_to_the_innermost_file_that_says_whose_it_is() {
+        let of = |places: &[&str]| part(&places.iter().map(|place| place.to_string()).collect::<Vec<_>>());
+        let queue = "/x/machines/bare/src/virtio/queue.rs:208";
+        let engine = "/x/engine/server/src/engine.rs:120";
+        assert_eq!(of(&[queue, "/x/machines/bare/src/virtio/net/receive.rs:9", engine]), Part::Receive);
+        assert_eq!(of(&[queue, "/x/machines/bare/src/virtio/net/transmit.rs:9", engine]), Part::Send);
+        assert_eq!(of(&["/rustc/core/mem.rs:1", "/x/engine/net/src/cores/post.rs:70", engine]), Part::BetweenCores);
+        assert_eq!(of(&["/x/engine/net/src/tcp/tcb/arrival.rs:7", "/x/engine/net/src/cores.rs:300"]), Part::Protocol);
+        assert_eq!(of(&["??:0"]), Part::Rest);
+        assert_eq!(of(&[engine]), Part::Rest);
+    }
+
+    #[test]
+    fn parts_add_up_in_their_order() {
+        let mut split = Split::default();
+        split.add(Part::Send, 2.0);
+        split.add(Part::Receive, 1.0);
+        split.add(Part::Send, 3.0);
+        assert_eq!(split.parts().map(|(_, count)| count).collect::<Vec<_>>(), [1.0, 0.0, 0.0, 5.0, 0.0]);
+    }
+}

@@ -1,0 +1,229 @@
+//! What is outside of both servers: a name server (NSD), which both ask, and hosts that take mail (Postfix's smtp-sink).
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use host::unpacked::{NAME_SERVER, SMTP_SINK};
+use host::{Failure, House, Stop, hold};
+
+use crate::beside::Side;
+use crate::beside::mailboxes::address;
+use crate::network::ip;
+use crate::workplace::refuse_if_stopped;
+
+const BUDGET: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_micros(500);
+/// Connections that wait for smtp-sink at most.
+const BACKLOG: &str = "1024";
+/// How long a record holds, so that a measurement asks for none twice.
+const TTL: u32 = 86_400;
+
+/// A domain elsewhere, and the host that takes its mail: of each there is one outside of either server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Destination {
+    Fast,
+    /// As fast.
+    Other,
+    Slow,
+    /// Nobody is there until somebody is put there.
+    Down,
+}
+
+impl Destination {
+    pub(super) const ALL: [Destination; 4] =
+        [Destination::Fast, Destination::Other, Destination::Slow, Destination::Down];
+
+    fn name(self) -> String {
+        format!("{self:?}").to_ascii_lowercase()
+    }
+
+    /// The address of an account, of both servers, whose mail is sent on to there.
+    pub(super) fn account(self) -> String {
+        address(&self.name())
+    }
+
+    fn domain(self, side: Side) -> String {
+        format!("{}.{side:?}.test", self.name()).to_ascii_lowercase()
+    }
+
+    fn host(self, side: Side) -> Ipv4Addr {
+        Ipv4Addr::new(10, 9, side as u8, 11 + self as u8)
+    }
+
+    /// Somebody whose mail goes there.
+    pub(super) fn somebody(self, side: Side) -> String {
+        format!("somebody@{}", self.domain(side))
+    }
+}
+
+/// Where a server asks for names.
+pub(super) fn name_server_of(side: Side) -> Ipv4Addr {
+    Ipv4Addr::new(10, 9, side as u8, 3)
+}
+
+/// The programs.
+pub(super) struct Outside {
+    sink: PathBuf,
+    name_server: PathBuf,
+}
+
+impl Outside {
+    pub(super) fn fetch(house: &House, stop: &Stop) -> Result<Outside, Failure> {
+        Ok(Outside { sink: SMTP_SINK.fetch(house, stop)?, name_server: NAME_SERVER.fetch(house, stop)? })
+    }
+
+    /// Makes the hosts, in a network of this thread's own, and starts their name server, which has its files in `folder`.
+    pub(super) fn begin(&self, folder: &Path) -> Result<Names, Failure> {
+        for side in [Side::Ours, Side::Peer] {
+            let hosts = Destination::ALL.map(|destination| destination.host(side));
+            for address in hosts.into_iter().chain([name_server_of(side)]) {
+                ip(&format!("addr add {address}/32 dev lo"))?;
+            }
+        }
+        Names::start(&self.name_server, folder)
+    }
+
+    /// Puts somebody there who takes mail; a letter takes him so many seconds.
+    pub(super) fn open(&self, destination: Destination, side: Side, seconds: u32) -> Result<Sink, Failure> {
+        Sink::start(&self.sink, destination.host(side), seconds)
+    }
+}
+
+/// The name server. Dropped, it is gone.
+pub(super) struct Names(Child);
+
+impl Names {
+    fn start(program: &Path, folder: &Path) -> Result<Names, Failure> {
+        let doing = "starting NSD";
+        let mut settings = format!(
+            "server:\n username: \"\"\n chroot: \"\"\n zonesdir: \"{0}\"\n database: \"\"\n pidfile: \"\"\n xfrdfile: \"{0}/xfrd\"\n zonelistfile: \"{0}/list\"\n",
+            folder.display()
+        );
+        let mut zone = format!(
+            "$ORIGIN test.\n$TTL {TTL}\n@ IN SOA ns postmaster 1 3600 600 86400 {TTL}\n@ IN NS ns\nclient IN MX 10 client\n"
+        );
+        for side in [Side::Ours, Side::Peer] {
+            settings.push_str(&format!(" ip-address: {}\n", name_server_of(side)));
+            for destination in Destination::ALL {
+                let (domain, host) = (destination.domain(side), destination.host(side));
+                zone.push_str(&format!("{domain}. IN MX 10 mx.{domain}.\nmx.{domain}. IN A {host}\n"));
+            }
+        }
+        settings.push_str("remote-control:\n control-enable: no\nzone:\n name: \"test\"\n zonefile: \"zone\"\n");
+        let [settings_path, zone_path, log_path] = ["nsd.conf", "zone", "nsd.log"].map(|name| folder.join(name));
+        std::fs::write(&settings_path, settings).map_err(Failure::io(doing))?;
+        std::fs::write(zone_path, zone).map_err(Failure::io(doing))?;
+        let log = std::fs::File::create(&log_path).map_err(Failure::io(doing))?;
+        let mut command = hold::command(program);
+        command.arg("-d").arg("-c").arg(settings_path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let names = Names(command.spawn().map_err(Failure::io(doing))?);
+        let (began, mut said) = (Instant::now(), String::new());
+        while began.elapsed() < BUDGET {
+            said = std::fs::read_to_string(&log_path).map_err(Failure::io(doing))?;
+            if said.contains("nsd started") {
+                return Ok(names);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Err(Failure::broke(format_args!("{doing}: it said\n{said}")))
+    }
+}
+
+impl Drop for Names {
+    fn drop(&mut self) {
+        hold::end(&mut self.0);
+    }
+}
+
+/// Who takes mail. Dropped, he is gone.
+pub(super) struct Sink {
+    process: Child,
+    taken: Arc<AtomicU32>,
+}
+
+impl Sink {
+    fn start(program: &Path, host: Ipv4Addr, seconds: u32) -> Result<Sink, Failure> {
+        let doing = "starting smtp-sink";
+        let mut command = hold::command(program);
+        command.args(["-c", "-u", "root"]);
+        if seconds > 0 {
+            command.args(["-w", &seconds.to_string()]);
+        }
+        command.arg(format!("{host}:25")).arg(BACKLOG);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut sink = Sink { process: command.spawn().map_err(Failure::io(doing))?, taken: Arc::default() };
+        let output = sink.process.stdout.take().ok_or_else(|| Failure::broke(doing))?;
+        let taken = Arc::clone(&sink.taken);
+        // It ends with the process.
+        std::thread::spawn(move || {
+            for count in BufReader::new(output).split(b'\r').map_while(Result::ok).filter_map(|said| letters(&said)) {
+                taken.store(count, Ordering::Relaxed);
+            }
+        });
+        let began = Instant::now();
+        while began.elapsed() < BUDGET {
+            if TcpStream::connect(SocketAddr::from((host, 25))).is_ok() {
+                return Ok(sink);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Err(Failure::broke(format_args!("{doing}: nobody is at {host}")))
+    }
+
+    /// Letters that it has taken.
+    pub(super) fn taken(&self) -> u32 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Returns when it has taken so many.
+    pub(super) fn wait_for(&self, letters: u32, budget: Duration, stop: &Stop) -> Result<(), Failure> {
+        let began = Instant::now();
+        while self.taken() < letters {
+            refuse_if_stopped(stop)?;
+            if began.elapsed() > budget {
+                let taken = self.taken();
+                return Err(Failure::broke(format_args!(
+                    "of {letters} letters {taken} came in {} s",
+                    budget.as_secs()
+                )));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        hold::end(&mut self.process);
+    }
+}
+
+/// How many letters smtp-sink says that it has taken: `sess=1 quit=0 mesg=1`.
+fn letters(said: &[u8]) -> Option<u32> {
+    let (_, count) = std::str::from_utf8(said).ok()?.rsplit_once("mesg=")?;
+    count.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_sink_says_is_understood() {
+        assert_eq!(letters(b"sess=12 quit=3 mesg=4711"), Some(4711));
+        assert_eq!(letters(b""), None);
+    }
+
+    #[test]
+    fn each_destination_is_somewhere_else() {
+        let hosts = Destination::ALL.map(|destination| destination.host(Side::Peer).octets());
+        assert_eq!(hosts.map(|host| host[3]), [11, 12, 13, 14]);
+        assert_eq!(Destination::Slow.somebody(Side::Ours), "somebody@slow.ours.test");
+    }
+}

@@ -1,0 +1,225 @@
+//! Letters that come in and leave again, by turns at our server and at the peer's.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use host::{Failure, Stop, remark};
+
+use super::outside::{Destination, Outside, Sink};
+use super::{SENDER, login};
+use crate::beside::mailboxes::{CHARLES, address};
+use crate::beside::{Beside, Outcome, Side, Target};
+use crate::filling::Letters;
+use crate::network::{enter, widen};
+use crate::profile::Profiler;
+use crate::statistics::median;
+use crate::workplace::refuse_if_stopped;
+
+const ROUNDS: usize = 2;
+const BUDGET: Duration = Duration::from_secs(300);
+const WARMING: usize = 20;
+/// Sessions that bring letters for two destinations.
+const MIXED_SESSIONS: usize = 10;
+/// What a letter takes a slow destination.
+pub(super) const SLOW_SECONDS: u32 = 1;
+
+/// How a letter comes that is to leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    /// Somebody elsewhere sends it to an account whose mail is sent on.
+    Forwarded,
+    /// Somebody of ours sends it. It is signed, which is not so at the peer's.
+    Sent,
+}
+
+/// So many sessions bring letters in one way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Load {
+    pub(super) way: Way,
+    pub(super) sessions: usize,
+}
+
+impl Load {
+    pub(super) const ALL: [Load; 4] = [
+        Load { way: Way::Forwarded, sessions: 10 },
+        Load { way: Way::Forwarded, sessions: 100 },
+        Load { way: Way::Sent, sessions: 10 },
+        Load { way: Way::Sent, sessions: 100 },
+    ];
+
+    /// How many letters one turn has.
+    fn letters_for(self, side: Side) -> usize {
+        match (side, self.way) {
+            (Side::Ours, Way::Forwarded) => 4_000,
+            (Side::Ours, Way::Sent) => 1_000,
+            (Side::Peer, _) => 200,
+        }
+    }
+
+    pub(super) fn name(self) -> String {
+        let how = match self.way {
+            Way::Sent => "sent to others",
+            Way::Forwarded => "sent on to others",
+        };
+        format!("letters of 1 KB {how}, {} sessions", self.sessions)
+    }
+}
+
+/// A load, and what came of it here and there: letters a second from the first that came in to the last that left.
+pub(super) struct Through {
+    pub(super) load: Load,
+    pub(super) ours: Outcome,
+    pub(super) peers: Outcome,
+}
+
+/// The other half of the letters, of which one half is for a fast destination.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum OtherHalf {
+    /// It is for another one that is as fast.
+    Fast,
+    /// It is for one that takes a second for a letter.
+    Slow,
+}
+
+impl OtherHalf {
+    pub(super) const ALL: [OtherHalf; 2] = [OtherHalf::Fast, OtherHalf::Slow];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            OtherHalf::Fast => "half of the letters for a fast destination, half for another: the one",
+            OtherHalf::Slow => "half of the letters for a fast destination, half for a slow one: the fast one",
+        }
+    }
+}
+
+/// Letters a second of the fast destination's, at each.
+pub(super) struct Mixed {
+    pub(super) other_half: OtherHalf,
+    pub(super) ours: f64,
+    pub(super) peers: f64,
+}
+
+/// All that was found.
+#[derive(Default)]
+pub(super) struct All {
+    pub(super) through: Vec<Through>,
+    pub(super) mixed: Vec<Mixed>,
+}
+
+/// What is measured, and with what.
+pub(super) struct Measurement<'a> {
+    pub(super) beside: &'a Beside,
+    pub(super) profiler: &'a Profiler,
+    pub(super) outside: &'a Outside,
+    pub(super) loads: Vec<Load>,
+    pub(super) other_halves: Vec<OtherHalf>,
+    pub(super) stop: &'a Stop,
+}
+
+impl Measurement<'_> {
+    /// To be called in a thread of its own, which moves into a network of its own.
+    pub(super) fn make(&self, folder: &Path) -> Result<All, Failure> {
+        let Measurement { beside, outside, stop, .. } = self;
+        enter()?;
+        widen()?;
+        // They run until these are dropped.
+        let _names = outside.begin(folder)?;
+        let _guests = (beside.boot(Side::Ours, &[25, 587], stop)?, beside.boot(Side::Peer, &[25], stop)?);
+        let targets = [Target::at(beside, Side::Ours)?, Target::at(beside, Side::Peer)?];
+        let sinks = [Side::Ours, Side::Peer].map(|side| outside.open(Destination::Fast, side, 0));
+        let [ours, peers] = sinks;
+        let both = [(&targets[0], &ours?), (&targets[1], &peers?)];
+        for (target, sink) in both {
+            for way in [Way::Sent, Way::Forwarded] {
+                self.put(Load { way, sessions: 1 }, WARMING, target, sink)?;
+            }
+        }
+        let through = self.loads.iter().map(|load| self.by_turns(*load, both)).collect::<Result<_, _>>()?;
+        // The slow one comes last: what is for it is never waited for.
+        let mixed = self.other_halves.iter().map(|half| self.mixed(*half, both)).collect::<Result<_, _>>()?;
+        Ok(All { through, mixed })
+    }
+
+    fn by_turns(&self, load: Load, both: [(&Target<'_>, &Sink); 2]) -> Result<Through, Failure> {
+        let mut rounds = [const { Vec::new() }; 2];
+        for _ in 0..ROUNDS {
+            for ((target, sink), outcomes) in both.iter().zip(&mut rounds) {
+                let (count, before) = (load.letters_for(target.side), target.sample()?);
+                outcomes.push(self.put(load, count, target, sink)?);
+                if target.side == Side::Ours {
+                    let executed = target.sample()?.since(&before);
+                    self.profiler.write(&load.name().replace(',', "").replace(' ', "-"), &executed, count as u32)?;
+                }
+            }
+        }
+        let [ours, peers] = rounds.map(|outcomes| Outcome {
+            per_second: outcomes.iter().map(|one| one.per_second).fold(0.0, f64::max),
+            instructions: median(outcomes.iter().map(|one| one.instructions).collect()),
+        });
+        remark(format_args!(
+            "{}: {:.1} letters/s ({:.0} instructions) beside {:.1} ({:.0})",
+            load.name(),
+            ours.per_second,
+            ours.instructions,
+            peers.per_second,
+            peers.instructions
+        ));
+        Ok(Through { load, ours, peers })
+    }
+
+    /// Errors: not every letter came out, or one twice.
+    fn put(&self, load: Load, count: usize, target: &Target<'_>, sink: &Sink) -> Result<Outcome, Failure> {
+        refuse_if_stopped(self.stop)?;
+        let wanted = sink.taken() + count as u32;
+        let letters = letters(target.side, load, &[Destination::Fast], count);
+        let outcome = target.count(count as u32, || {
+            let began = Instant::now();
+            letters.deliver()?;
+            sink.wait_for(wanted, BUDGET, self.stop)?;
+            Ok(began.elapsed())
+        })?;
+        match sink.taken() - wanted {
+            0 => Ok(outcome),
+            more => Err(Failure::broke(format_args!("{more} letters came twice from {}", target.side.guest()))),
+        }
+    }
+
+    fn mixed(&self, other_half: OtherHalf, both: [(&Target<'_>, &Sink); 2]) -> Result<Mixed, Failure> {
+        let rate = |(target, fast): (&Target<'_>, &Sink)| {
+            refuse_if_stopped(self.stop)?;
+            let load = Load { way: Way::Forwarded, sessions: MIXED_SESSIONS };
+            let (side, half) = (target.side, load.letters_for(target.side));
+            let (other, seconds) = match other_half {
+                OtherHalf::Fast => (Destination::Other, 0),
+                OtherHalf::Slow => (Destination::Slow, SLOW_SECONDS),
+            };
+            let sink = self.outside.open(other, side, seconds)?;
+            let wanted = fast.taken() + half as u32;
+            let began = Instant::now();
+            letters(side, load, &[Destination::Fast, other], 2 * half).deliver()?;
+            fast.wait_for(wanted, BUDGET, self.stop)?;
+            let took = began.elapsed();
+            if other_half == OtherHalf::Fast {
+                sink.wait_for(half as u32, BUDGET, self.stop)?;
+            }
+            Ok::<f64, Failure>(half as f64 / took.as_secs_f64())
+        };
+        let [ours, peers] = both.map(rate);
+        let mixed = Mixed { other_half, ours: ours?, peers: peers? };
+        remark(format_args!("{}: {:.1} letters/s beside {:.1}", other_half.name(), mixed.ours, mixed.peers));
+        Ok(mixed)
+    }
+}
+
+/// Letters for these destinations, one after the other.
+fn letters(side: Side, load: Load, to: &[Destination], count: usize) -> Letters {
+    let to = to.iter().map(|one| if load.way == Way::Sent { one.somebody(side) } else { one.account() }).collect();
+    let (port, login, from) = match (load.way, side) {
+        (Way::Forwarded, _) => (25, String::new(), CHARLES.into()),
+        (Way::Sent, Side::Ours) => (587, login(SENDER), address(SENDER)),
+        // Who is near may send to others there.
+        (Way::Sent, Side::Peer) => (25, String::new(), address(SENDER)),
+    };
+    Letters { server: SocketAddr::from((side.guest(), port)), sessions: load.sessions, login, from, to, count }
+}

@@ -1,0 +1,186 @@
+//! Our image with a long queue, all of it for a destination that is down: what it takes to start with it, how much memory it has, what a letter waits that comes now and is for somebody else, and how
+//! fast the queue is emptied when the destination is there again.
+//!
+//! The letters come by SMTP, to the engine as a process; the image boots from the disk that this has filled.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use host::{Failure, House, Stop, remark};
+
+use super::outside::{Destination, Outside, Sink};
+use super::{ANOTHER, SENDER, login};
+use crate::at_tap::{Place, Queues, Serving, service};
+use crate::beside::mailboxes::{self, address};
+use crate::beside::{Side, rest};
+use crate::boot::resident_mib;
+use crate::client::Client;
+use crate::filling::{Letters, SESSIONS, Start, fill};
+use crate::network::{enter, widen};
+use crate::statistics::median;
+use crate::workplace::refuse_if_stopped;
+
+/// Entries of the queue, in the order in which it grows.
+pub(super) const SIZES: [u32; 3] = [10_000, 100_000, 1_000_000];
+/// Letters in whose leaving it is seen how fast the queue is emptied, and half of it at most.
+const DRAINED_MAX: u32 = 20_000;
+/// For how long letters come that are for somebody else: a destination that is down is tried again after a minute, and all that waits is looked at then.
+const WATCH: Duration = Duration::from_secs(150);
+/// From one to the next.
+const PAUSE: Duration = Duration::from_millis(250);
+const LETTER_BYTES: usize = 1_000;
+const BUDGET: Duration = Duration::from_secs(600);
+
+/// What a letter waits that has come beside a long queue and is for somebody else, until its destination has it, in milliseconds.
+#[derive(Clone, Copy)]
+pub(super) struct Waits {
+    pub(super) median: f64,
+    pub(super) longest: f64,
+}
+
+impl Waits {
+    fn of(all: &[f64]) -> Waits {
+        Waits { median: median(all.to_vec()), longest: all.iter().copied().fold(0.0, f64::max) }
+    }
+}
+
+/// What was found with so many entries.
+pub(super) struct Found {
+    pub(super) entries: u32,
+    pub(super) start: Start,
+    /// From then until it rests, in seconds: each entry has been looked at by then, some more than once where that takes more than a minute.
+    pub(super) rests_after: f64,
+    /// Guest instructions for that, by entry.
+    pub(super) for_each: f64,
+    /// Memory of the host's that the machine has then.
+    pub(super) mib: f64,
+    /// Of who has nothing else in the queue, and of whom all of it is.
+    pub(super) others: Waits,
+    pub(super) own: Waits,
+    /// Letters a second that leave when the destination is there, and guest instructions for each, if there is a queue.
+    pub(super) drained: Option<(f64, f64)>,
+}
+
+pub(super) struct Measurement<'a> {
+    pub(super) house: &'a House,
+    pub(super) place: &'a Place,
+    pub(super) outside: &'a Outside,
+    pub(super) sizes: Vec<u32>,
+    pub(super) stop: &'a Stop,
+}
+
+impl Measurement<'_> {
+    /// The first is what there is without a queue. To be called in a thread of its own, which moves into a network of its own.
+    pub(super) fn make(&self, folder: &Path) -> Result<Vec<Found>, Failure> {
+        enter()?;
+        widen()?;
+        // It runs until this is dropped.
+        let _names = self.outside.begin(folder)?;
+        let (mut found, mut there) = (Vec::new(), 0);
+        for entries in [0].into_iter().chain(self.sizes.iter().copied()) {
+            if entries > there {
+                fill(self.place, &[old_letters(entries - there)], self.stop)?;
+            }
+            let (one, drained) = self.with(entries)?;
+            remark(format_args!(
+                "{entries} entries: ready after {:.0} ms, rests after {:.1} s ({:.0} instructions each), {:.1} MiB; others wait {:.1} ms, {:.1} at most, who has them {:.1}, {:.1} at most; {:?} leave in a second",
+                one.start.ms,
+                one.rests_after,
+                one.for_each,
+                one.mib,
+                one.others.median,
+                one.others.longest,
+                one.own.median,
+                one.own.longest,
+                one.drained
+            ));
+            found.push(one);
+            there = entries - drained;
+        }
+        Ok(found)
+    }
+
+    /// What is found with so many, and how many of them have left then.
+    fn with(&self, entries: u32) -> Result<(Found, u32), Failure> {
+        refuse_if_stopped(self.stop)?;
+        let start = Start::measure(self.house, self.place)?;
+        let serving = self.boot()?;
+        let before = serving.total_of(0)? as f64;
+        let rests_after = rest(serving.counters(), 0.0, BUDGET)?.as_secs_f64();
+        let for_each = (serving.total_of(0)? as f64 - before) / f64::from(entries.max(1));
+        let mib = resident_mib(serving.process_id())?;
+        serving.stop()?;
+        let serving = self.boot()?;
+        let [others, own] = self.watch()?;
+        serving.stop()?;
+        let (drained, left) = if entries == 0 { (None, 0) } else { self.drain((entries / 2).min(DRAINED_MAX))? };
+        Ok((Found { entries, start, rests_after, for_each, mib, others, own, drained }, left))
+    }
+
+    fn boot(&self) -> Result<Serving, Failure> {
+        self.place.boot(self.house, 1, Queues::One)
+    }
+
+    /// Sends letters to a destination that takes them at once.
+    fn watch(&self) -> Result<[Waits; 2], Failure> {
+        let sink = self.outside.open(Destination::Fast, Side::Ours, 0)?;
+        let mut clients = [submit(ANOTHER)?, submit(SENDER)?];
+        let (began, mut waits) = (Instant::now(), [const { Vec::new() }; 2]);
+        while began.elapsed() < WATCH {
+            for ((client, waits), name) in clients.iter_mut().zip(&mut waits).zip([ANOTHER, SENDER]) {
+                waits.push(self.send(client, name, &sink)?);
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(waits.map(|waits| Waits::of(&waits)))
+    }
+
+    /// How long a letter took to get there, in milliseconds, from when it was acknowledged.
+    fn send(&self, client: &mut Client, name: &str, sink: &Sink) -> Result<f64, Failure> {
+        let (from, to) = (address(name), Destination::Fast.somebody(Side::Ours));
+        let wanted = sink.taken() + 1;
+        client.command(format!("MAIL FROM:<{from}>\r\n").as_bytes(), "250")?;
+        client.command(format!("RCPT TO:<{to}>\r\n").as_bytes(), "250")?;
+        client.command(b"DATA\r\n", "354")?;
+        let letter = mailboxes::letter(&from, &to, wanted as usize, LETTER_BYTES);
+        client.command(format!("{letter}.\r\n").as_bytes(), "250")?;
+        let began = Instant::now();
+        sink.wait_for(wanted, BUDGET, self.stop)?;
+        Ok(began.elapsed().as_secs_f64() * 1000.0)
+    }
+
+    /// The destination is there again when the machine starts. What leaves in a second, until so many have left; and how many have when it stops.
+    fn drain(&self, letters: u32) -> Result<(Option<(f64, f64)>, u32), Failure> {
+        let sink = self.outside.open(Destination::Down, Side::Ours, 0)?;
+        let serving = self.boot()?;
+        sink.wait_for(1, BUDGET, self.stop)?;
+        let (began, before, first) = (Instant::now(), serving.total_of(0)?, sink.taken());
+        sink.wait_for(letters, BUDGET, self.stop)?;
+        let (took, count) = (began.elapsed().as_secs_f64(), f64::from(sink.taken() - first));
+        let each = (serving.total_of(0)? - before) as f64 / count;
+        serving.stop()?;
+        Ok((Some((count / took, each)), sink.taken()))
+    }
+}
+
+/// What fills the queue.
+fn old_letters(count: u32) -> Letters {
+    Letters {
+        server: service(587),
+        sessions: SESSIONS,
+        login: login(SENDER),
+        from: address(SENDER),
+        to: vec![Destination::Down.somebody(Side::Ours)],
+        count: count as usize,
+    }
+}
+
+/// A session in which somebody sends.
+fn submit(name: &str) -> Result<Client, Failure> {
+    let server: SocketAddr = service(587);
+    let mut client = Client::connect(server, "220")?;
+    client.command(b"EHLO client.test\r\n", "250")?;
+    client.command(login(name).as_bytes(), "235")?;
+    Ok(client)
+}

@@ -1,0 +1,71 @@
+//! Our image alone, and what a request takes of it part by part, in the last round: what there is to see while one works on it.
+
+use super::load::{self, Generator, Target};
+use super::parts::parts;
+use super::{ROUNDS, SMALL, loads, name, summary, write_profile};
+use crate::at_tap::{Equipment, INTERFACE, Place, Queues, service};
+use crate::network::enter;
+use crate::profile::Profiler;
+use crate::report::{Report, Row};
+use host::{Failure, House, Stop};
+
+const MEMORY_MIB: u32 = 256;
+const DISK_BYTES: u64 = 1 << 30;
+
+/// Loads with the file of 4 KB whose case contains `only`.
+pub(crate) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
+    let equipment = Equipment {
+        memory_mib: MEMORY_MIB,
+        disk_bytes: DISK_BYTES,
+        users: String::new(),
+        network: "",
+        signing_keys: &[],
+    };
+    let place = Place::with(house, "web", equipment, stop)?;
+    let generator = Generator::get(&house.target("bench"), stop)?;
+    let profiler = Profiler::new(house, "web")?;
+    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    let measuring = || enter().and_then(|()| measure(house, &place, &generator, &profiler, only, stop));
+    let measuring = std::thread::scope(|scope| scope.spawn(measuring).join());
+    let rows = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
+    Ok(Report {
+        machine: format!("QEMU, TCG, q35, one core, {MEMORY_MIB} MiB, virtio-net on a tap; wrk with one thread"),
+        rows,
+        note: "Guest instructions are repeatable on any host. Where they went: target/bench/web-*.profile.",
+        figure: None,
+    })
+}
+
+fn measure(
+    house: &House,
+    place: &Place,
+    generator: &Generator,
+    profiler: &Profiler,
+    only: &str,
+    stop: &Stop,
+) -> Result<Vec<Row>, Failure> {
+    let serving = place.boot(house, 1, Queues::One)?;
+    let idle = load::idle(serving.counters())?;
+    let url = format!("http://{}", service(80));
+    let target = Target { url, interface: INTERFACE, counters: serving.counters(), idle };
+    let mut rows = Vec::new();
+    for load in loads().filter(|load| load.file == SMALL && name(*load).contains(only)) {
+        let (mut outcomes, mut of_parts) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let measured = generator.put(load, &target, stop)?;
+            outcomes.push(measured.outcome);
+            of_parts = parts(&profiler.functions, &measured.executed, measured.requests)?;
+            write_profile(profiler, load, &measured)?;
+        }
+        let outcome = summary(&outcomes);
+        rows.push(Row::alone(name(load), "guest instructions", outcome.instructions));
+        rows.extend(
+            of_parts.into_iter().map(|(part, count)| {
+                Row::alone(format!("{}, of these: {part}", name(load)), "guest instructions", count)
+            }),
+        );
+        rows.push(Row::alone(name(load), "packets", outcome.packets));
+    }
+    serving.stop()?;
+    Ok(rows)
+}

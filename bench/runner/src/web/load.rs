@@ -1,0 +1,187 @@
+//! Load on a web server, and what it took there.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use host::{Failure, Stop, hold, packages};
+
+use crate::counters::{Counters, Sample};
+use crate::workplace::refuse_if_stopped;
+
+const DONE: &str = include_str!("done.lua");
+/// How long a load lasts.
+const SPAN_S: u64 = 2;
+/// After this nothing of a load is under way any more.
+const SETTLE: Duration = Duration::from_millis(300);
+const IDLE: Duration = Duration::from_secs(2);
+
+/// What a load is.
+#[derive(Clone, Copy)]
+pub(super) struct Load {
+    pub(super) file: &'static str,
+    pub(super) connections: u32,
+    /// Whether each request has a connection of its own.
+    pub(super) closes: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Copy)]
+pub(super) struct Outcome {
+    pub(super) requests_per_second: f64,
+    pub(super) bytes_per_second: f64,
+    pub(super) p50_ms: f64,
+    pub(super) p99_ms: f64,
+    /// Guest instructions for a request.
+    pub(super) instructions: f64,
+    /// Frames in both directions for a request.
+    pub(super) packets: f64,
+    pub(super) errors: f64,
+}
+
+/// A server under load.
+pub(super) struct Target<'a> {
+    pub(super) url: String,
+    /// The tap interface of its guest.
+    pub(super) interface: &'static str,
+    pub(super) counters: &'a Counters,
+    /// Instructions of the guest in a second in which nothing happens.
+    pub(super) idle: f64,
+}
+
+/// The load generators: the one that asks as fast as it is answered, with its script, and the one that asks at fixed times.
+pub(super) struct Generator {
+    pub(super) wrk: PathBuf,
+    pub(super) h2load: PathBuf,
+    pub(super) script: PathBuf,
+}
+
+/// Instructions that a guest executes in a second while nobody asks for anything.
+pub(super) fn idle(counters: &Counters) -> Result<f64, Failure> {
+    let (before, started) = (counters.sample()?, Instant::now());
+    std::thread::sleep(IDLE);
+    Ok(counters.sample()?.since(&before).total() as f64 / started.elapsed().as_secs_f64())
+}
+
+/// What came of it, and where the guest's instructions went.
+pub(super) struct Measured {
+    pub(super) outcome: Outcome,
+    pub(super) executed: Sample,
+    pub(super) requests: f64,
+}
+
+impl Generator {
+    /// With its script in `folder`.
+    pub(super) fn get(folder: &Path, stop: &Stop) -> Result<Generator, Failure> {
+        let wrk = packages::program("wrk", "wrk", stop)?;
+        let h2load = packages::program("h2load", "nghttp2-client", stop)?;
+        let script = folder.join("done.lua");
+        std::fs::write(&script, DONE).map_err(Failure::io("writing a script for wrk"))?;
+        Ok(Generator { wrk, h2load, script })
+    }
+
+    /// Puts `load` on `target`. One that answers nothing in that time has no figures for a request (NaN).
+    pub(super) fn put(&self, load: Load, target: &Target<'_>, stop: &Stop) -> Result<Measured, Failure> {
+        refuse_if_stopped(stop)?;
+        let started = Instant::now();
+        let before = Taken::now(target)?;
+        let said = self.run(load, target)?;
+        std::thread::sleep(SETTLE);
+        let after = Taken::now(target)?;
+        let found = Found::parse(&said).ok_or_else(|| Failure::broke(format_args!("wrk said\n{said}")))?;
+        let executed = after.sample.since(&before.sample);
+        let of_requests = executed.total() as f64 - target.idle * started.elapsed().as_secs_f64();
+        let outcome = Outcome {
+            requests_per_second: found.requests / found.seconds,
+            bytes_per_second: found.bytes / found.seconds,
+            p50_ms: found.for_each(found.p50_ms * found.requests),
+            p99_ms: found.for_each(found.p99_ms * found.requests),
+            instructions: found.for_each(of_requests),
+            packets: found.for_each(after.packets - before.packets),
+            errors: found.errors,
+        };
+        Ok(Measured { outcome, executed, requests: found.requests })
+    }
+
+    fn run(&self, load: Load, target: &Target<'_>) -> Result<String, Failure> {
+        let doing = "running wrk";
+        let mut command = hold::command(&self.wrk);
+        command.args(["-t1", &format!("-c{}", load.connections), &format!("-d{SPAN_S}s"), "--timeout", "5s"]);
+        if load.closes {
+            command.args(["-H", "Connection: close"]);
+        }
+        command.arg("-s").arg(&self.script).arg(format!("{}/{}", target.url, load.file));
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        let output = command.output().map_err(Failure::io(doing))?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+/// What a guest has done so far.
+struct Taken {
+    sample: Sample,
+    packets: f64,
+}
+
+impl Taken {
+    fn now(target: &Target<'_>) -> Result<Taken, Failure> {
+        let doing = "reading the interface's counters";
+        // Of this thread, whose network it is.
+        let text = std::fs::read_to_string(Path::new("/proc/thread-self/net/dev")).map_err(Failure::io(doing))?;
+        let packets = packets(&text, target.interface).ok_or_else(|| Failure::broke(doing))?;
+        Ok(Taken { sample: target.counters.sample()?, packets })
+    }
+}
+
+/// Frames of `interface` in both directions. The second and the tenth figure of its line are packets.
+fn packets(text: &str, interface: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'))?;
+    let figures: Vec<f64> = line.split_whitespace().filter_map(|figure| figure.parse().ok()).collect();
+    Some(figures.get(1)? + figures.get(9)?)
+}
+
+/// The line that the script prints.
+#[derive(PartialEq, Debug)]
+struct Found {
+    requests: f64,
+    seconds: f64,
+    bytes: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    errors: f64,
+}
+
+impl Found {
+    fn for_each(&self, sum: f64) -> f64 {
+        if self.requests > 0.0 { sum / self.requests } else { f64::NAN }
+    }
+
+    fn parse(said: &str) -> Option<Found> {
+        let line = said.lines().find_map(|line| line.strip_prefix("result "))?;
+        let figures: Vec<f64> = line.split(' ').filter_map(|figure| figure.parse().ok()).collect();
+        let [requests, micros, bytes, p50, p99, errors] = figures.try_into().ok()?;
+        Some(Found { requests, seconds: micros / 1e6, bytes, p50_ms: p50 / 1e3, p99_ms: p99 / 1e3, errors })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_wrk_says_is_understood() {
+        let found = Found::parse("Running\nresult 1534 3090000 6340000 16170 891340 2\n").unwrap();
+        assert_eq!(
+            found,
+            Found { requests: 1534.0, seconds: 3.09, bytes: 6.34e6, p50_ms: 16.17, p99_ms: 891.34, errors: 2.0 }
+        );
+        assert_eq!(Found::parse("unable to connect"), None);
+    }
+
+    #[test]
+    fn packets_of_both_directions_are_counted() {
+        let text = "Inter-|   Receive\n face |bytes\n    lo: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n  ours: 1000 10 0 0 0 0 0 0 2000 32 0 0 0 0 0 0\n";
+        assert_eq!(packets(text, "ours"), Some(42.0));
+        assert_eq!(packets(text, "our"), None);
+    }
+}

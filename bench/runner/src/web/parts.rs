@@ -1,0 +1,63 @@
+//! What a request takes of the machine, part by part.
+
+use std::collections::BTreeMap;
+
+use host::Failure;
+
+use crate::counters::Sample;
+use crate::profile::{Functions, whose};
+
+/// The way of a request, in its order; what is left over stands at the end.
+const PARTS: [&str; 9] = [
+    "frames from the card, and their buffers back to it",
+    "Ethernet, IP and whose a segment is",
+    "TCP, what has arrived",
+    "events and sessions",
+    "HTTP",
+    "TCP, what is to be sent",
+    "headers, and the way out",
+    "frames to the card",
+    "turn, deadlines, sleep, copies",
+];
+
+/// Where the parts lie, as places among [`PARTS`]; the first that a place begins with counts.
+const PLACES: [(&str, usize); 25] = [
+    ("machines/bare/src/virtio/net/receive", 0),
+    ("machines/bare/src/virtio/net/transmit", 7),
+    ("engine/net/src/tcp/send_queue", 5),
+    ("engine/net/src/tcp/row", 5),
+    ("engine/net/src/tcp/tcb/session", 5),
+    ("engine/net/src/tcp/tcb/output", 5),
+    ("engine/net/src/tcp/window", 5),
+    ("engine/net/src/tcp/options", 1),
+    ("engine/net/src/tcp/pools", 5),
+    ("engine/net/src/tcp/blocks", 5),
+    ("engine/net/src/tcp/nodes", 5),
+    ("engine/net/src/tcp/", 2),
+    ("engine/net/src/net.rs", 5),
+    ("engine/net/src/connections.rs", 5),
+    ("engine/net/src/connections/output", 6),
+    ("engine/net/src/template", 6),
+    ("engine/net/src/link", 6),
+    ("engine/net/src/outbox", 6),
+    ("engine/net/src/net/turn", 8),
+    ("engine/net/", 1),
+    ("engine/http/", 4),
+    ("engine/server/src/http_service", 4),
+    ("engine/server/src/session", 3),
+    ("engine/server/src/common", 3),
+    ("engine/server/src/engine.rs", 8),
+];
+
+/// The instructions of each part for each of so many requests.
+pub(super) fn parts(
+    functions: &Functions,
+    sample: &Sample,
+    requests: f64,
+) -> Result<Vec<(&'static str, f64)>, Failure> {
+    let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
+    for (places, (_, count)) in functions.places(sample)?.iter().zip(sample.by_address()) {
+        *sums.entry(whose(places, &PLACES).unwrap_or(PARTS.len() - 1)).or_default() += count as f64 / requests;
+    }
+    Ok(PARTS.into_iter().enumerate().map(|(at, name)| (name, sums.get(&at).copied().unwrap_or(0.0))).collect())
+}

@@ -1,0 +1,228 @@
+//! What a step at a webmail takes in our guest and in the peer's. Each step is done at both before the next.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use barepost::guest::Guest;
+use host::{Failure, House, Stop, remark};
+
+use super::browser::{Browser, Question};
+use super::reader::{Login, Reader};
+use super::target::{Heard, SETTLE, Taken, Target};
+use crate::at_tap::{Place, Queues, service};
+use crate::beside::mailboxes::{self, GRACE, INBOXES, KEEPER, READER, SIZES, WRITER};
+use crate::beside::{Beside, Side};
+use crate::client::Client;
+use crate::profile::Profiler;
+use crate::workplace::refuse_if_stopped;
+
+/// How often a step is done: ours so often that what a step leaves behind for later (summaries of letters, pieces of the log) counts as it does on the average.
+const OURS: usize = 24;
+const PEERS: usize = 3;
+/// Bytes of the files that are sent and fetched, as with TLS in the paper.
+pub(super) const FILES: [usize; 3] = [1_000, 8_000, 16_000];
+
+/// A step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    /// The page for a login.
+    LoginPage,
+    /// The form of somebody whose password was not seen yet.
+    FirstLogin,
+    /// The form again.
+    Login,
+    /// An inbox with so many letters is opened.
+    Inbox(usize),
+    /// What is in it is shown again, by the least that does.
+    List(usize),
+    /// A letter with so many bytes of text is opened.
+    Read(usize),
+    /// The page for writing a letter is opened.
+    Compose,
+    /// One with so many bytes of text is sent.
+    Send(usize),
+    /// One with a file of so many bytes.
+    SendFile(usize),
+    /// That file is fetched.
+    FetchFile(usize),
+}
+
+impl Step {
+    /// Whether a page is what is asked for.
+    pub(super) fn is_page(self) -> bool {
+        matches!(self, Step::LoginPage | Step::Inbox(_) | Step::List(_) | Step::Read(_) | Step::Compose)
+    }
+}
+
+/// A step, with what it took ours and the peer.
+pub(super) struct Found {
+    pub(super) step: Step,
+    pub(super) ours: Taken,
+    pub(super) peers: Taken,
+}
+
+/// Both, for as long as they are to serve, with letters in their mailboxes. To be called in a network of its own.
+pub(super) fn boot(beside: &Beside, stop: &Stop) -> Result<[Guest; 2], Failure> {
+    let guests = [beside.boot(Side::Ours, &[25, 443], stop)?, beside.boot(Side::Peer, &[443], stop)?];
+    deliver(SocketAddr::from((Side::Ours.guest(), 25)))?;
+    Ok(guests)
+}
+
+/// What is measured of a guest.
+pub(super) fn target<'a>(beside: &'a Beside, side: Side, guest: &Guest) -> Result<Target<'a>, Failure> {
+    let counters = beside.counters(side);
+    Target::at(side, SocketAddr::from((side.guest(), 443)), guest.process_id(), counters)
+}
+
+/// What the peer's disk begins with, ours gets as mail.
+fn deliver(service: SocketAddr) -> Result<(), Failure> {
+    let mut client = Client::connect(service, "220")?;
+    client.command(b"EHLO client.test\r\n", "250")?;
+    for account in mailboxes::accounts() {
+        let address = account.address();
+        for (index, text_bytes) in account.letters.iter().enumerate() {
+            client.command(b"MAIL FROM:<charles@client.test>\r\n", "250")?;
+            client.command(format!("RCPT TO:<{address}>\r\n").as_bytes(), "250")?;
+            client.command(b"DATA\r\n", "354")?;
+            let letter = mailboxes::letter(mailboxes::CHARLES, &address, index, *text_bytes);
+            client.command(format!("{letter}.\r\n").as_bytes(), "250")?;
+        }
+    }
+    client.command(b"QUIT\r\n", "221")
+}
+
+/// All steps.
+fn steps() -> impl Iterator<Item = Step> {
+    let inboxes = INBOXES.into_iter().flat_map(|letters| [Step::Inbox(letters), Step::List(letters)]);
+    let files = FILES.into_iter().map(Step::SendFile).chain(FILES.into_iter().map(Step::FetchFile));
+    [Step::LoginPage, Step::FirstLogin, Step::Login]
+        .into_iter()
+        .chain(inboxes)
+        .chain(SIZES.map(Step::Read))
+        .chain([Step::Compose])
+        .chain(SIZES.map(Step::Send))
+        .chain(files)
+}
+
+/// Those of all steps that are chosen, at our guest alone, whose place this is.
+pub(super) fn measure_ours(
+    house: &House,
+    place: &Place,
+    is_chosen: impl Fn(Step) -> bool,
+    stop: &Stop,
+) -> Result<Vec<(Step, Taken)>, Failure> {
+    let serving = place.boot(house, 1, Queues::One)?;
+    deliver(service(25))?;
+    let target = Target::at(Side::Ours, service(443), serving.process_id(), serving.counters())?;
+    let profiler = Profiler::new(house, "webmail")?;
+    let mut found = Vec::new();
+    for step in steps().filter(|step| is_chosen(*step)) {
+        refuse_if_stopped(stop)?;
+        found.push((step, target.take(step, &profiler)?));
+    }
+    serving.stop()?;
+    Ok(found)
+}
+
+/// All steps, each at both.
+pub(super) fn measure(house: &House, targets: &[Target<'_>; 2], stop: &Stop) -> Result<Vec<Found>, Failure> {
+    let profiler = Profiler::new(house, "webmail")?;
+    let mut found = Vec::new();
+    for step in steps() {
+        refuse_if_stopped(stop)?;
+        let [ours, peers] = targets;
+        let (ours, peers) = (ours.take(step, &profiler)?, peers.take(step, &profiler)?);
+        remark(format_args!(
+            "{step:?}: {:.0} instructions beside {:.0}, {:.1} ms beside {:.1}",
+            ours.instructions, peers.instructions, ours.ms, peers.ms
+        ));
+        found.push(Found { step, ours, peers });
+    }
+    Ok(found)
+}
+
+impl Target<'_> {
+    fn times(&self) -> usize {
+        if self.side == Side::Ours { OURS } else { PEERS }
+    }
+
+    fn take(&self, step: Step, profiler: &Profiler) -> Result<Taken, Failure> {
+        match step {
+            Step::LoginPage => {
+                let mut browser = Browser::open(self.address, &self.settings)?;
+                self.same(step, self.times(), &mut browser, &[Login::page(self.side)], profiler)
+            }
+            Step::FirstLogin => self.logins(step, 1, profiler),
+            Step::Login => self.logins(step, self.times(), profiler),
+            Step::Inbox(letters) => self.see(step, &mailboxes::inbox(letters), Reader::inbox, profiler),
+            Step::List(letters) => self.see(step, &mailboxes::inbox(letters), Reader::list, profiler),
+            Step::Read(bytes) => {
+                self.see(step, READER, |reader| vec![reader.letter(mailboxes::number(bytes))], profiler)
+            }
+            Step::Compose => {
+                let mut writer = self.log_in(WRITER)?;
+                writer.begin_letter()?;
+                std::thread::sleep(SETTLE);
+                self.count(step, self.times(), profiler, |index| match self.side {
+                    Side::Ours => self.hear(&mut writer.browser, &[Reader::page_for_letter()], index),
+                    // Who begins a letter is sent on from one page to another.
+                    Side::Peer => {
+                        let began = Instant::now();
+                        writer.begin_letter()?;
+                        Ok(Heard { to_first_byte: None, time: began.elapsed() })
+                    }
+                })
+            }
+            Step::Send(bytes) => self.letters(step, GRACE, bytes, None, profiler),
+            Step::SendFile(bytes) => self.letters(step, KEEPER, 1_000, Some(&vec![b'z'; bytes]), profiler),
+            Step::FetchFile(bytes) => {
+                // Those of one size came one after the other.
+                let before = FILES.iter().position(|size| *size == bytes).unwrap_or_default();
+                self.see(step, KEEPER, |reader| vec![reader.file(before * self.times() + 1)], profiler)
+            }
+        }
+    }
+
+    fn logins(&self, step: Step, times: usize, profiler: &Profiler) -> Result<Taken, Failure> {
+        let begin = |_| Login::begin(self.side, self.address, &self.settings);
+        let mut logins = (0..times).map(begin).collect::<Result<Vec<_>, _>>()?;
+        std::thread::sleep(SETTLE);
+        self.count(step, times, profiler, |index| {
+            let login = logins.get_mut(index).ok_or_else(|| Failure::broke("each has its own"))?;
+            let form = login.form(WRITER);
+            self.hear(&mut login.browser, &[form], index)
+        })
+    }
+
+    /// Somebody looks at the same again and again.
+    fn see(
+        &self,
+        step: Step,
+        name: &str,
+        questions: impl Fn(&Reader) -> Vec<Question>,
+        profiler: &Profiler,
+    ) -> Result<Taken, Failure> {
+        let mut reader = self.log_in(name)?;
+        let questions = questions(&reader);
+        self.same(step, self.times(), &mut reader.browser, &questions, profiler)
+    }
+
+    /// Letters that are sent. What is asked for before somebody can write one is no part of it.
+    fn letters(
+        &self,
+        step: Step,
+        to: &str,
+        text_bytes: usize,
+        file: Option<&[u8]>,
+        profiler: &Profiler,
+    ) -> Result<Taken, Failure> {
+        let mut writer = self.log_in(WRITER)?;
+        let mut all = Vec::new();
+        for _ in 0..self.times() {
+            let begun = writer.begin_letter()?;
+            all.push(writer.send(&begun, to, text_bytes, file));
+        }
+        std::thread::sleep(SETTLE);
+        self.repeat(step, &mut writer.browser, &all, profiler)
+    }
+}

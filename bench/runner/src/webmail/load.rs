@@ -1,0 +1,197 @@
+//! Load on a webmail, as in the study: 1 to 10 users of whom each asks 100 times a second, over 10 connections each. At most 100 requests are under way.
+//!
+//! Each asks for the least that shows his inbox. Who is not answered in time for his next question asks it as soon as he is: the machine decides then how many are asked. A load
+//! is on for a few seconds, and is over when all that was asked has been answered; both webmails have each load one after the other. Only ours is pressed besides: the other one is by as many
+//! users as ask 100 times a second each.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use host::{Failure, Stop, remark};
+
+use super::browser::{Browser, Question};
+use super::reader::Reader;
+use super::target::Target;
+use crate::beside::Side;
+use crate::beside::mailboxes::{self, GRACE, READER, USERS, WRITER};
+use crate::processors;
+use crate::statistics::median;
+use crate::workplace::refuse_if_stopped;
+
+/// Users at once.
+const AT_ONCE: [usize; 3] = [1, 5, USERS];
+const CONNECTIONS: usize = 10;
+const PER_SECOND: f64 = 100.0;
+const SPAN: Duration = Duration::from_secs(4);
+/// Letters that somebody else reads and sends under the greatest load.
+pub(super) const LARGE: usize = 120_000;
+/// The clock of the studies' processors, of which each is taken to do an instruction.
+pub(super) const PAPER_HZ: f64 = 3.2e9;
+
+/// What came of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loaded {
+    pub(super) side: Side,
+    pub(super) load: Load,
+    pub(super) per_second: f64,
+    pub(super) p50_ms: f64,
+    pub(super) p99_ms: f64,
+    /// Guest instructions for an answer.
+    pub(super) instructions: f64,
+    /// Percent of the emulator's processor.
+    pub(super) busy: f64,
+    /// Percent of the studies' processor, an instruction a clock.
+    pub(super) busy_there: f64,
+    /// Questions that were not answered as they are to be.
+    pub(super) failed: usize,
+    /// Somebody else's reading and sending of a large letter meanwhile, if he did.
+    pub(super) others_ms: Option<[f64; 2]>,
+}
+
+/// A load.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Load {
+    pub(super) users: usize,
+    /// Whether each asks as soon as he is answered.
+    pub(super) is_pressing: bool,
+}
+
+impl Load {
+    /// How long an asker's questions are apart.
+    fn pause(self) -> Duration {
+        if self.is_pressing { Duration::ZERO } else { Duration::from_secs_f64(CONNECTIONS as f64 / PER_SECOND) }
+    }
+
+    /// Whether somebody else works meanwhile. What he takes is less than what a few of the askers do.
+    fn has_others(self) -> bool {
+        self.users == USERS && !self.is_pressing
+    }
+}
+
+/// One of a user's connections.
+struct Asker {
+    browser: Browser,
+    questions: Vec<Question>,
+    /// When he asks for the first time, after the load begins.
+    first: Duration,
+}
+
+/// What askers were answered.
+#[derive(Default)]
+struct Answers {
+    ms: Vec<f64>,
+    failed: Vec<Failure>,
+}
+
+/// Every load on each of both, in turns.
+pub(super) fn measure(targets: &[Target<'_>; 2], stop: &Stop) -> Result<Vec<Loaded>, Failure> {
+    let mut users = Vec::new();
+    for target in targets {
+        let begin = |number| {
+            let mut reader = target.log_in(&mailboxes::user(number))?;
+            // Once, so that all is made that is made on first use.
+            let list = reader.list();
+            reader.browser.ask_all(&list).map(|_| reader)
+        };
+        users.push((0..USERS).map(begin).collect::<Result<Vec<_>, Failure>>()?);
+    }
+    let both = targets.iter().zip(&users);
+    let paced = AT_ONCE.map(|users| Load { users, is_pressing: false });
+    let loads = paced.into_iter().flat_map(|load| both.clone().map(move |one| (load, one)));
+    let pressing = both.clone().take(1).map(|ours| (Load { users: USERS, is_pressing: true }, ours));
+    let mut found = Vec::new();
+    for (load, (target, users)) in loads.chain(pressing) {
+        refuse_if_stopped(stop)?;
+        let loaded = target.load(load, users)?;
+        remark(format_args!("{loaded:.1?}"));
+        found.push(loaded);
+    }
+    Ok(found)
+}
+
+impl Target<'_> {
+    fn load(&self, load: Load, users: &[Reader]) -> Result<Loaded, Failure> {
+        let askers = askers(load, users)?;
+        let others = if load.has_others() { Some(self.others()?) } else { None };
+        std::thread::sleep(Duration::from_millis(300));
+        let (before, taken) = (self.counters.total_of(0)?, self.taken()?);
+        let (began, answers) = (Instant::now(), Mutex::new(Answers::default()));
+        let others_ms = std::thread::scope(|scope| {
+            for asker in askers {
+                let answers = &answers;
+                scope.spawn(move || asker.work(load, began, answers));
+            }
+            others.map(|others| work_meanwhile(others, began)).transpose()
+        })?;
+        let seconds = began.elapsed().as_secs_f64();
+        let executed = (self.counters.total_of(0)? - before) as f64 - self.idle * seconds;
+        let busy = (self.taken()? - taken) / seconds;
+        let Answers { mut ms, failed } = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(failure) = failed.first() {
+            remark(format_args!("{} of {:?} were not answered: {failure}", failed.len(), self.side));
+        }
+        ms.sort_by(f64::total_cmp);
+        Ok(Loaded {
+            side: self.side,
+            load,
+            per_second: ms.len() as f64 / seconds,
+            instructions: executed / ms.len() as f64,
+            p99_ms: ms.get(ms.len() * 99 / 100).copied().unwrap_or(f64::NAN),
+            p50_ms: median(ms),
+            busy: 100.0 * busy,
+            busy_there: 100.0 * executed / seconds / PAPER_HZ,
+            failed: failed.len(),
+            others_ms,
+        })
+    }
+
+    /// Seconds that the guest's processor has taken so far.
+    fn taken(&self) -> Result<f64, Failure> {
+        Ok(processors::taken(self.process, 1)?.iter().sum())
+    }
+
+    /// Somebody who reads a large letter and somebody who sends one, each with what he asks for.
+    fn others(&self) -> Result<[(Browser, Vec<Question>); 2], Failure> {
+        let reader = self.log_in(READER)?;
+        let mut writer = self.log_in(WRITER)?;
+        let begun = writer.begin_letter()?;
+        let (read, send) = (vec![reader.letter(mailboxes::number(LARGE))], writer.send(&begun, GRACE, LARGE, None));
+        Ok([(reader.browser, read), (writer.browser, send)])
+    }
+}
+
+/// The connections of those who put this load on: each begins a little after the other.
+fn askers(load: Load, users: &[Reader]) -> Result<Vec<Asker>, Failure> {
+    let chosen = users.iter().take(load.users).flat_map(|reader| std::iter::repeat_n(reader, CONNECTIONS));
+    let count = (load.users * CONNECTIONS) as u32;
+    let asker = |(reader, number): (&Reader, u32)| {
+        let first = load.pause() * number / count;
+        Ok(Asker { browser: reader.browser.another()?, questions: reader.list(), first })
+    };
+    chosen.zip(0..).map(asker).collect()
+}
+
+impl Asker {
+    /// Asks as long as the load is on. Who is not answered as he should be leaves.
+    fn work(mut self, load: Load, began: Instant, answers: &Mutex<Answers>) {
+        let mut next = began + self.first;
+        while next.duration_since(began) < SPAN {
+            std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            let asked = self.browser.ask_all(&self.questions);
+            let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+            match asked {
+                Ok(took) => answers.ms.push(took.as_secs_f64() * 1000.0),
+                Err(failure) => return answers.failed.push(failure),
+            }
+            next = (next + load.pause()).max(Instant::now());
+        }
+    }
+}
+
+/// Both at the same time, when the load is at its height. How long each took, in milliseconds.
+fn work_meanwhile(others: [(Browser, Vec<Question>); 2], began: Instant) -> Result<[f64; 2], Failure> {
+    std::thread::sleep((began + SPAN / 4).saturating_duration_since(Instant::now()));
+    let running = others.map(|(mut browser, questions)| std::thread::spawn(move || browser.ask_all(&questions)));
+    let [read, send] = running.map(|one| one.join().map_err(|_| Failure::broke("somebody panicked"))?);
+    Ok([read?, send?].map(|took| took.as_secs_f64() * 1000.0))
+}

@@ -1,0 +1,215 @@
+//! `mailbox`: a mailbox of 200,000 letters beside one of 20, and one of 50, which is a page: what listing, reading, searching and filing takes in each, and what the machine takes to start.
+//!
+//! The letters come by SMTP, to the engine as a process.
+
+use super::browser::Question;
+use super::reader::Reader;
+use super::target::{SETTLE, Taken, Target};
+use crate::at_tap::{Equipment, Place, Queues, service};
+use crate::beside::Side;
+use crate::beside::mailboxes::{self, HASH};
+use crate::filling::{Letters, SESSIONS, Start, fill};
+use crate::network::enter;
+use crate::profile::Profiler;
+use crate::report::{Report, Row};
+use crate::workplace::refuse_if_stopped;
+use host::{Failure, House, Stop, remark};
+
+/// Letters of each. On a page there are fifty.
+const MANY: usize = 200_000;
+const FIFTY: usize = 50;
+const FEW: usize = 20;
+
+const MEMORY_MIB: u32 = 256;
+/// A letter takes a page of 4 KiB.
+const DISK_BYTES: u64 = 2 << 30;
+/// How often something is done.
+const TIMES: usize = 12;
+/// What none of the letters has, and all have.
+const NOWHERE: &str = "nowhere";
+const EVERYWHERE: &str = "engine";
+
+/// What is done in a mailbox of so many letters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Deed {
+    /// The page with the newest.
+    Newest,
+    /// The page that is as far from the newest as from the oldest, from there on down.
+    Middle,
+    /// The same, from there on up.
+    MiddleUpwards,
+    /// The page with the oldest.
+    Oldest,
+    /// A letter is read.
+    ReadNewest,
+    ReadOldest,
+    /// A search ends with its first page, for all letters have it.
+    SearchEverywhere,
+    /// A search looks at as many letters as one does for a page, and finds none.
+    SearchNowhere,
+    /// A letter from the middle gets a star, and another is filed.
+    Star,
+    Archive,
+}
+
+impl Deed {
+    const ALL: [Deed; 10] = [
+        Deed::Newest,
+        Deed::Middle,
+        Deed::MiddleUpwards,
+        Deed::Oldest,
+        Deed::ReadNewest,
+        Deed::ReadOldest,
+        Deed::SearchEverywhere,
+        Deed::SearchNowhere,
+        Deed::Star,
+        Deed::Archive,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Deed::Newest => "the newest are listed",
+            Deed::Middle => "those from the middle on are listed",
+            Deed::MiddleUpwards => "those up to the middle are listed",
+            Deed::Oldest => "the oldest are listed",
+            Deed::ReadNewest => "the newest is read",
+            Deed::ReadOldest => "the oldest is read",
+            Deed::SearchEverywhere => "a search finds every letter",
+            Deed::SearchNowhere => "a search finds nothing, its first page",
+            Deed::Star => "a letter gets a star",
+            Deed::Archive => "a letter is archived",
+        }
+    }
+
+    /// A mailbox of no more than a page has one page.
+    fn is_of(self, letters: usize) -> bool {
+        letters > FIFTY || !matches!(self, Deed::Middle | Deed::MiddleUpwards | Deed::Oldest)
+    }
+
+    /// What the browser asks for, each time.
+    fn questions(self, reader: &Reader, letters: usize) -> Vec<Vec<Question>> {
+        let page = |target: String| Question::get(target, "Notes on the engine");
+        let same = match self {
+            Deed::Newest => page("/mail/box/1".into()),
+            Deed::Middle => page(format!("/mail/box/1?before={}", letters / 2)),
+            Deed::MiddleUpwards => page(format!("/mail/box/1?after={}", letters / 2)),
+            Deed::Oldest => page(format!("/mail/box/1?before={}", FIFTY + 1)),
+            Deed::ReadNewest => reader.letter(letters),
+            Deed::ReadOldest => reader.letter(1),
+            Deed::SearchEverywhere => page(format!("/mail/search?q={EVERYWHERE}")),
+            Deed::SearchNowhere => Question::get(format!("/mail/search?q={NOWHERE}"), "looked at"),
+            Deed::Star => reader.act(&[("star", &key(letters / 2))]),
+            Deed::Archive => {
+                let first = (letters - TIMES) / 2;
+                return (0..TIMES)
+                    .map(|time| vec![reader.act(&[("do", "archive"), ("key", &key(first + time))])])
+                    .collect();
+            }
+        };
+        vec![vec![same]; TIMES]
+    }
+}
+
+fn key(number: usize) -> String {
+    format!("1.{number}")
+}
+
+/// What a deed took in a mailbox of so many letters.
+struct Found {
+    deed: Deed,
+    letters: usize,
+    taken: Taken,
+}
+
+struct All {
+    /// With the few and the fifty on the disk, and with the many as well.
+    starts: [Start; 2],
+    found: Vec<Found>,
+}
+
+pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
+    let users = [FEW, FIFTY, MANY].map(|letters| {
+        let address = mailboxes::address(&mailboxes::inbox(letters));
+        format!("[[user]]\naddress = \"{address}\"\npassword_hash = \"{HASH}\"\n")
+    });
+    let equipment = Equipment {
+        memory_mib: MEMORY_MIB,
+        disk_bytes: DISK_BYTES,
+        users: users.concat(),
+        network: "",
+        signing_keys: &[],
+    };
+    let place = Place::with(house, "mailbox", equipment, stop)?;
+    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    let measuring = std::thread::scope(|scope| scope.spawn(|| measure(house, &place, stop)).join());
+    let all = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
+    Ok(Report {
+        machine: format!("QEMU, TCG, q35, one core, {MEMORY_MIB} MiB, virtio-net on a tap, over TLS"),
+        rows: rows(&all),
+        note: "Beside each figure of 200,000 letters stands that of 50, which are a page; that of 20 is below. Less is better. A search that finds nothing looks at 2,000 letters for a page, says so, and goes on from there. \
+               Guest instructions are repeatable on any host; ms are the browser's, emulated. Where our instructions went: target/bench/mailbox-*.profile.",
+        figure: None,
+    })
+}
+
+fn measure(house: &House, place: &Place, stop: &Stop) -> Result<All, Failure> {
+    enter()?;
+    fill(place, &[FEW, FIFTY].map(letters), stop)?;
+    let few = Start::measure(house, place)?;
+    fill(place, &[letters(MANY)], stop)?;
+    let many = Start::measure(house, place)?;
+    let serving = place.boot(house, 1, Queues::One)?;
+    let target = Target::at(Side::Ours, service(443), serving.process_id(), serving.counters())?;
+    let profiler = Profiler::new(house, "mailbox")?;
+    let mut found = Vec::new();
+    for deed in Deed::ALL {
+        for letters in [FEW, FIFTY, MANY].into_iter().filter(|letters| deed.is_of(*letters)) {
+            refuse_if_stopped(stop)?;
+            let mut reader = target.log_in(&mailboxes::inbox(letters))?;
+            let questions = deed.questions(&reader, letters);
+            std::thread::sleep(SETTLE);
+            let taken = target.repeat((deed, letters), &mut reader.browser, &questions, &profiler)?;
+            remark(format_args!("{deed:?} of {letters}: {:.0} instructions, {:.1} ms", taken.instructions, taken.ms));
+            found.push(Found { deed, letters, taken });
+        }
+    }
+    serving.stop()?;
+    Ok(All { starts: [few, many], found })
+}
+
+/// For a mailbox that is to have so many.
+fn letters(count: usize) -> Letters {
+    let to = mailboxes::address(&mailboxes::inbox(count));
+    let (server, from) = (service(25), mailboxes::CHARLES.into());
+    Letters { server, sessions: SESSIONS, login: String::new(), from, to: vec![to], count }
+}
+
+fn rows(all: &All) -> Vec<Row> {
+    const FEW_LETTERS: &str = "70 letters";
+    const PAGE: &str = "50 letters";
+    let [few, many] = &all.starts;
+    let case = "200,000 letters: start to ready";
+    let mut rows = vec![
+        Row::alone(case, "guest instructions", many.instructions).beside(FEW_LETTERS, few.instructions, None),
+        Row::alone(case, "ms, emulated", many.ms).beside(FEW_LETTERS, few.ms, None),
+        Row::alone(case, "MiB of the host's memory then", many.mib).beside(FEW_LETTERS, few.mib, None),
+        Row::alone(case, "bytes of memory for a letter", (many.mib - few.mib) * 1_048_576.0 / MANY as f64),
+    ];
+    let taken =
+        |deed, letters| all.found.iter().find(|one| (one.deed, one.letters) == (deed, letters)).map(|one| &one.taken);
+    for deed in Deed::ALL {
+        let beside = if deed.is_of(FIFTY) { deed } else { Deed::Newest };
+        let (Some(many), Some(page)) = (taken(deed, MANY), taken(beside, FIFTY)) else { continue };
+        let case = format!("200,000 letters: {}", deed.name());
+        rows.push(Row::alone(case.clone(), "guest instructions", many.instructions).beside(
+            PAGE,
+            page.instructions,
+            None,
+        ));
+        rows.push(Row::alone(case, "ms", many.ms).beside(PAGE, page.ms, None));
+        if let Some(few) = taken(deed, FEW) {
+            rows.push(Row::alone(format!("20 letters: {}", deed.name()), "guest instructions", few.instructions));
+        }
+    }
+    rows
+}

@@ -1,0 +1,247 @@
+//! Somebody who reads and writes his mail in a browser, at our webmail or at Roundcube: what his browser asks for at each step.
+//!
+//! Of Roundcube's pages what its scripts ask for belongs to a step; files that a browser keeps (scripts, styles, pictures) belong to none, here as there.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use host::Failure;
+use rustls::client::ClientConfig;
+
+use super::browser::{Browser, Question};
+use crate::beside::Side;
+use crate::beside::mailboxes::{PASSWORD, address, text};
+
+/// What stands in each letter, in each list of letters, and on the page of a letter that is written.
+const IN_LETTER: &str = "The quick brown fox";
+const IN_LIST: &str = "Notes on the engine";
+
+/// Somebody who is logged in.
+pub(super) struct Reader {
+    side: Side,
+    pub(super) browser: Browser,
+    /// What his forms carry.
+    token: String,
+}
+
+/// What begins a login, and what it is: a page with a form, and the form.
+pub(super) struct Login {
+    side: Side,
+    pub(super) browser: Browser,
+    token: String,
+}
+
+impl Login {
+    /// Opens the page.
+    pub(super) fn begin(side: Side, guest: SocketAddr, settings: &Arc<ClientConfig>) -> Result<Login, Failure> {
+        let mut browser = Browser::open(guest, settings)?;
+        let page = browser.ask(&Login::page(side))?;
+        let token = if side == Side::Peer { between(&page.body, "name=\"_token\" value=\"", "\"")? } else { "" }.into();
+        Ok(Login { side, browser, token })
+    }
+
+    pub(super) fn page(side: Side) -> Question {
+        match side {
+            Side::Ours => Question::get("/mail/login", "Log in"),
+            Side::Peer => Question::get("/?_task=login", "_token"),
+        }
+    }
+
+    /// The form.
+    pub(super) fn form(&self, name: &str) -> Question {
+        let name = address(name);
+        match self.side {
+            Side::Ours => {
+                let fields = [("name", name.as_str()), ("password", PASSWORD), ("next", "")];
+                Question::form("/mail/login", &fields).expecting(303, "")
+            }
+            Side::Peer => {
+                let fields = [
+                    ("_token", self.token.as_str()),
+                    ("_task", "login"),
+                    ("_action", "login"),
+                    ("_timezone", "UTC"),
+                    ("_url", ""),
+                    ("_user", &name),
+                    ("_pass", PASSWORD),
+                ];
+                Question::form("/?_task=login", &fields).expecting(302, "")
+            }
+        }
+    }
+
+    /// With the form sent.
+    pub(super) fn finish(self) -> Result<Reader, Failure> {
+        let Login { side, mut browser, .. } = self;
+        let mut token = String::new();
+        if let Some(page) = inbox(side).first() {
+            let body = browser.ask(&page.clone().expecting(200, ""))?.body;
+            token = match side {
+                Side::Ours => between(&body, "name=\"token\" value=\"", "\"")?,
+                Side::Peer => between(&body, "\"request_token\":\"", "\"")?,
+            }
+            .to_string();
+        }
+        Ok(Reader { side, browser, token })
+    }
+}
+
+impl Reader {
+    pub(super) fn log_in(
+        side: Side,
+        guest: SocketAddr,
+        settings: &Arc<ClientConfig>,
+        name: &str,
+    ) -> Result<Reader, Failure> {
+        let mut login = Login::begin(side, guest, settings)?;
+        let form = login.form(name);
+        login.browser.ask(&form)?;
+        login.finish()
+    }
+
+    /// All that an inbox takes that is opened.
+    pub(super) fn inbox(&self) -> Vec<Question> {
+        inbox(self.side).into_iter().map(|question| self.known(question)).collect()
+    }
+
+    /// The least that shows what is in an inbox: ours is one page, the other's is what its scripts ask for on an open page.
+    pub(super) fn list(&self) -> Vec<Question> {
+        self.inbox().pop().into_iter().collect()
+    }
+
+    /// A letter of the inbox, the first being 1.
+    pub(super) fn letter(&self, number: usize) -> Question {
+        let target = match self.side {
+            Side::Ours => format!("/mail/box/1/{number}"),
+            Side::Peer => format!("/?_task=mail&_uid={number}&_mbox=INBOX&_action=show"),
+        };
+        Question::get(target, IN_LETTER)
+    }
+
+    /// The file that came with it.
+    pub(super) fn file(&self, number: usize) -> Question {
+        let target = match self.side {
+            Side::Ours => format!("/mail/part/1.{number}/2"),
+            Side::Peer => {
+                let token = &self.token;
+                format!("/?_task=mail&_action=get&_mbox=INBOX&_uid={number}&_part=2&_download=1&_token={token}")
+            }
+        };
+        Question::get(target, "zzzz")
+    }
+
+    /// Something is done with letters, by our form's fields.
+    pub(super) fn act(&self, fields: &[(&str, &str)]) -> Question {
+        let token = [("token", self.token.as_str()), ("here", "/mail/box/1")];
+        Question::form("/mail/act", &[&token, fields].concat()).expecting(303, "")
+    }
+
+    /// Our page on which a letter is written.
+    pub(super) fn page_for_letter() -> Question {
+        Question::get("/mail/compose", "name=\"text\"")
+    }
+
+    /// The page on which a letter is written, opened. What it is known by at the other's.
+    pub(super) fn begin_letter(&mut self) -> Result<String, Failure> {
+        if self.side == Side::Ours {
+            // What is measured is how letters get to those whom they are for: none is held before.
+            let fields = [("token", self.token.as_str()), ("hold", "0"), ("do", "save")];
+            self.browser.ask(&Question::form("/mail/settings", &fields).expecting(303, ""))?;
+            self.browser.ask(&Reader::page_for_letter())?;
+            return Ok(String::new());
+        }
+        let begun = self.browser.ask(&Question::get("/?_task=mail&_action=compose", "").expecting(302, ""))?;
+        self.browser.ask(&Question::get(&begun.location, "_message"))?;
+        Ok(begun.location.rsplit_once("_id=").unwrap_or_default().1.to_string())
+    }
+
+    /// A letter with a text of so many bytes is sent, and perhaps a file with it.
+    pub(super) fn send(&self, begun: &str, to: &str, text_bytes: usize, file: Option<&[u8]>) -> Vec<Question> {
+        let (to, text) = (address(to), text(text_bytes));
+        if self.side == Side::Peer {
+            let upload = file.map(|file| self.upload(begun, file));
+            return upload.into_iter().chain([self.send_at_peer(begun, &to, &text)]).collect();
+        }
+        let fields = [
+            ("token", self.token.as_str()),
+            ("draft", ""),
+            ("answers", ""),
+            ("to", &to),
+            ("cc", ""),
+            ("bcc", ""),
+            ("subject", "Notes on the engine"),
+            ("text", &text),
+            ("do", "send"),
+        ];
+        let file = ("files", file.unwrap_or_default());
+        let form = if file.1.is_empty() {
+            Question::form("/mail/compose", &fields)
+        } else {
+            Question::form_with_file("/mail/compose", &fields, file)
+        };
+        vec![form.expecting(303, "")]
+    }
+
+    fn upload(&self, begun: &str, file: &[u8]) -> Question {
+        let target = format!("/?_task=mail&_action=upload&_id={begun}&_uploadid=upload1&_remote=1&_from=compose");
+        let form = Question::form_with_file(target, &[("_token", &self.token)], ("_attachments[]", file));
+        self.known(form.expecting(200, "add2attachment_list"))
+    }
+
+    fn send_at_peer(&self, begun: &str, to: &str, text: &str) -> Question {
+        let fields = [
+            ("_token", self.token.as_str()),
+            ("_task", "mail"),
+            ("_action", "send"),
+            ("_id", begun),
+            ("_attachments", ""),
+            ("_from", "1"),
+            ("_to", to),
+            ("_cc", ""),
+            ("_bcc", ""),
+            ("_subject", "Notes on the engine"),
+            ("_message", text),
+            ("_is_html", "0"),
+            ("_store_target", "Sent"),
+            ("_framed", "1"),
+        ];
+        Question::form("/?_task=mail&_action=send", &fields).expecting(200, "sent_successfully")
+    }
+
+    /// As Roundcube's scripts say from which page they ask.
+    fn known(&self, question: Question) -> Question {
+        match self.side {
+            Side::Ours => question,
+            Side::Peer => question.with_field("X-Roundcube-Request", &self.token),
+        }
+    }
+}
+
+fn inbox(side: Side) -> Vec<Question> {
+    match side {
+        Side::Ours => vec![Question::get("/mail/box/1", IN_LIST)],
+        Side::Peer => vec![
+            Question::get("/?_task=mail&_mbox=INBOX", "request_token"),
+            Question::get("/?_task=mail&_action=list&_refresh=1&_mbox=INBOX&_remote=1", IN_LIST),
+        ],
+    }
+}
+
+/// What stands between two texts.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> Result<&'a str, Failure> {
+    let rest = text.split_once(before).map(|(_, rest)| rest);
+    let found = rest.and_then(|rest| rest.split_once(after)).map(|(found, _)| found);
+    found.ok_or_else(|| Failure::broke(format_args!("a page has no {before}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_what_stands_in_its_form() {
+        let page = "<input name=\"token\" value=\"abc\"><input name=\"token\" value=\"d\">";
+        assert_eq!(between(page, "name=\"token\" value=\"", "\"").unwrap(), "abc");
+        assert!(between(page, "name=\"_token\" value=\"", "\"").is_err());
+    }
+}

@@ -1,0 +1,176 @@
+//! A guest with a webmail, and what is counted in it.
+//!
+//! Something is done several times, one after the other, and then the guest comes to rest. What it executed meanwhile, less what it executes at rest, is theirs, whatever
+//! else the host does. What it has executed when the first byte of an answer is here is known as well: a little too much of it, for it goes on while that is read.
+
+use std::fmt::Debug;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fabric::trusting::{self, Tickets};
+use host::Failure;
+use rustls::client::ClientConfig;
+
+use super::browser::{Browser, Question};
+use super::reader::Reader;
+use crate::beside::Side;
+use crate::counters::Counters;
+use crate::profile::Profiler;
+use crate::statistics::median;
+
+/// After this nothing of what was done is under way any more.
+pub(super) const SETTLE: Duration = Duration::from_millis(300);
+const IDLE: Duration = Duration::from_secs(2);
+
+/// A guest that is measured.
+pub(super) struct Target<'a> {
+    pub(super) side: Side,
+    /// QEMU's.
+    pub(super) process: u32,
+    pub(super) address: SocketAddr,
+    pub(super) settings: Arc<ClientConfig>,
+    pub(super) counters: &'a Counters,
+    /// Instructions in a second in which nothing happens.
+    pub(super) idle: f64,
+}
+
+/// What one of several took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    pub(super) instructions: f64,
+    /// Those that TLS took of them, as far as they are known.
+    pub(super) for_tls: f64,
+    /// The browser's time.
+    pub(super) ms: f64,
+    /// Until the first byte came, the middle of all.
+    pub(super) to_first_byte: f64,
+}
+
+/// How an answer came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    /// Instructions until its first byte, if they were looked at, which takes some of the time.
+    pub(super) to_first_byte: Option<f64>,
+    pub(super) time: Duration,
+}
+
+impl<'a> Target<'a> {
+    /// A guest that is at rest, whose webmail is at `address`.
+    pub(super) fn at(
+        side: Side,
+        address: SocketAddr,
+        process: u32,
+        counters: &'a Counters,
+    ) -> Result<Target<'a>, Failure> {
+        let settings = trusting::settings(&["http/1.1"], Tickets::Forgotten).map_err(Failure::broke)?;
+        Ok(Target { side, process, address, settings, counters, idle: idle(counters)? })
+    }
+
+    pub(super) fn log_in(&self, name: &str) -> Result<Reader, Failure> {
+        Reader::log_in(self.side, self.address, &self.settings, name)
+    }
+
+    /// Once so that all is made that is made on first use, and then so often.
+    pub(super) fn same(
+        &self,
+        step: impl Debug,
+        times: usize,
+        browser: &mut Browser,
+        questions: &[Question],
+        profiler: &Profiler,
+    ) -> Result<Taken, Failure> {
+        browser.ask_all(questions)?;
+        std::thread::sleep(SETTLE);
+        self.repeat(step, browser, &vec![questions.to_vec(); times], profiler)
+    }
+
+    /// Each of these, once.
+    pub(super) fn repeat(
+        &self,
+        step: impl Debug,
+        browser: &mut Browser,
+        all: &[Vec<Question>],
+        profiler: &Profiler,
+    ) -> Result<Taken, Failure> {
+        self.count(step, all.len(), profiler, |index| {
+            self.hear(browser, all.get(index).map_or(&[], Vec::as_slice), index)
+        })
+    }
+
+    /// Asks. Every second time, `index` counting, looks at the counters when the first byte of all that comes is here.
+    pub(super) fn hear(&self, browser: &mut Browser, questions: &[Question], index: usize) -> Result<Heard, Failure> {
+        if !index.is_multiple_of(2) {
+            return Ok(Heard { to_first_byte: None, time: browser.ask_all(questions)? });
+        }
+        let before = self.counters.total_of(0)?;
+        let (began, mut at_first_byte) = (Instant::now(), None);
+        for question in questions {
+            browser.ask_and_note(question, &mut || {
+                at_first_byte.get_or_insert_with(|| self.counters.total_of(0));
+            })?;
+        }
+        let time = began.elapsed();
+        let then = at_first_byte.unwrap_or(Ok(before))?;
+        Ok(Heard { to_first_byte: Some(then.saturating_sub(before) as f64), time })
+    }
+
+    /// What `work` takes each time. It says how its answer came.
+    pub(super) fn count(
+        &self,
+        step: impl Debug,
+        times: usize,
+        profiler: &Profiler,
+        mut work: impl FnMut(usize) -> Result<Heard, Failure>,
+    ) -> Result<Taken, Failure> {
+        let (began, before) = (Instant::now(), self.counters.sample()?);
+        let heard = (0..times).map(&mut work).collect::<Result<Vec<_>, _>>()?;
+        std::thread::sleep(SETTLE);
+        let executed = self.counters.sample()?.since(&before);
+        let own = executed.total() as f64 - self.idle * began.elapsed().as_secs_f64();
+        let mut for_tls = f64::NAN;
+        if self.side == Side::Ours {
+            let step: String = format!("{step:?}").chars().filter(|letter| letter.is_alphanumeric()).collect();
+            profiler.write(&step, &executed, times as u32)?;
+            for_tls = profiler.functions.executed_in(&executed, is_of_tls) as f64 / times as f64;
+        }
+        // One that was done once alone was looked at and timed.
+        let undisturbed = heard.iter().filter(|one| times == 1 || one.to_first_byte.is_none());
+        Ok(Taken {
+            instructions: own / times as f64,
+            for_tls,
+            ms: median(undisturbed.map(|one| one.time.as_secs_f64() * 1000.0).collect()),
+            to_first_byte: median(heard.iter().filter_map(|one| one.to_first_byte).collect()),
+        })
+    }
+}
+
+/// How many instructions a guest executes in a second in which nothing happens.
+fn idle(counters: &Counters) -> Result<f64, Failure> {
+    std::thread::sleep(SETTLE);
+    let (before, started) = (counters.total_of(0)?, Instant::now());
+    std::thread::sleep(IDLE);
+    Ok((counters.total_of(0)? - before) as f64 / started.elapsed().as_secs_f64())
+}
+
+/// Whether a function of the image is there for TLS alone: records, and what seals and opens them. What copies bytes to where they are sealed is not among them.
+fn is_of_tls(function: &str) -> bool {
+    const PARTS: [&str; 6] = ["tls::", "rustls", "ring::", "ring_core", "aesni", "server::secure"];
+    PARTS.iter().any(|part| function.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_seals_records_is_there_for_tls_and_what_makes_pages_is_not() {
+        for function in ["_aesni_ctr32_ghash_6x", "tls::protection::Half::seal_record", "server::secure::Secure::send"]
+        {
+            assert!(is_of_tls(function), "{function}");
+        }
+        for function in ["copy_forward", "webmail::prose::escaped", "store::digest::Digester::digest"] {
+            assert!(!is_of_tls(function), "{function}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A wide network between the browser and both webmails: a wire (`tests/wire`) that delays, put into the way while the guests serve.
+
+use std::time::Duration;
+
+use host::{Failure, House, Stop, remark};
+
+use super::browser::Question;
+use super::reader::{Login, Reader};
+use super::target::Target;
+use crate::beside::Side;
+use crate::beside::mailboxes::{GRACE, INBOXES, READER, WRITER, inbox, number};
+use crate::goodput::Wire;
+use crate::statistics::median;
+
+/// There and back.
+pub(super) const ROUND_MS: u32 = 20;
+const TIMES: usize = 3;
+/// Bytes of letters that are read and sent.
+pub(super) const BYTES: [usize; 4] = [1_000, 16_000, 40_000, 120_000];
+
+/// What is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Deed {
+    LoginPage,
+    Login,
+    Inbox(usize),
+    Read(usize),
+    Send(usize),
+}
+
+/// How long it took: the median, in milliseconds, at each.
+pub(super) struct Far {
+    pub(super) deed: Deed,
+    pub(super) ours: f64,
+    pub(super) peers: f64,
+}
+
+/// To be called in the network where the guests are, which are not reached directly any more after that.
+pub(super) fn measure(house: &House, targets: &[Target<'_>; 2], stop: &Stop) -> Result<Vec<Far>, Failure> {
+    let wire = Wire::build(house, stop)?;
+    let delay = format!("delay={}", ROUND_MS / 2);
+    [Side::Ours, Side::Peer].into_iter().try_for_each(Side::withdraw)?;
+    // They last until these are dropped.
+    let (_ours, _peers) = (Side::Ours.wire(&wire, &delay)?, Side::Peer.wire(&wire, &delay)?);
+    let letters = INBOXES.first().copied().unwrap_or_default();
+    let deeds = [Deed::LoginPage, Deed::Login, Deed::Inbox(letters)]
+        .into_iter()
+        .chain(BYTES.map(Deed::Read))
+        .chain(BYTES.map(Deed::Send));
+    let mut found = Vec::new();
+    for deed in deeds {
+        let [ours, peers] = targets;
+        let far = Far { deed, ours: ours.far(deed)?, peers: peers.far(deed)? };
+        remark(format_args!("{ROUND_MS} ms there and back, {deed:?}: {:.1} ms beside {:.1}", far.ours, far.peers));
+        found.push(far);
+    }
+    Ok(found)
+}
+
+impl Target<'_> {
+    fn far(&self, deed: Deed) -> Result<f64, Failure> {
+        let took = match deed {
+            Deed::LoginPage | Deed::Login => (0..TIMES).map(|_| self.far_login(deed)).collect::<Result<Vec<_>, _>>()?,
+            Deed::Inbox(letters) => self.far_work(&inbox(letters), |reader| Ok(reader.inbox()))?,
+            Deed::Read(bytes) => self.far_work(READER, |reader| Ok(vec![reader.letter(number(bytes))]))?,
+            Deed::Send(bytes) => self.far_work(WRITER, |writer| {
+                let begun = writer.begin_letter()?;
+                Ok(writer.send(&begun, GRACE, bytes, None))
+            })?,
+        };
+        Ok(median(took.iter().map(|time| time.as_secs_f64() * 1000.0).collect()))
+    }
+
+    /// On a connection that stands.
+    fn far_login(&self, deed: Deed) -> Result<Duration, Failure> {
+        let mut login = Login::begin(self.side, self.address, &self.settings)?;
+        let question = if deed == Deed::Login { login.form(WRITER) } else { Login::page(self.side) };
+        login.browser.ask_all(&[question])
+    }
+
+    /// The same several times. What is asked for is prepared each time anew.
+    fn far_work(
+        &self,
+        name: &str,
+        prepare: impl Fn(&mut Reader) -> Result<Vec<Question>, Failure>,
+    ) -> Result<Vec<Duration>, Failure> {
+        let mut reader = self.log_in(name)?;
+        let mut once = || {
+            let questions = prepare(&mut reader)?;
+            reader.browser.ask_all(&questions)
+        };
+        (0..TIMES).map(|_| once()).collect()
+    }
+}

@@ -1,0 +1,155 @@
+//! A guest of its own for a measurement: fresh data, free ports, and nothing left when it is done.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use barepost::guest::{Accelerator, End, Event, Guest, MachineType, Network, Plugin, Running, Setup};
+use barepost::run::{DataFolder, watch_services};
+use barepost::services::{Reached, SERVICES, base_max};
+use host::{Failure, House, Stop, image, packages};
+use server::configuration::Password;
+
+const READY_BUDGET: Duration = Duration::from_secs(60);
+const STOP_BUDGET: Duration = Duration::from_secs(10);
+
+/// A folder for data that is gone with this value, and what a guest needs.
+pub(super) struct Workplace {
+    folder: PathBuf,
+    data: DataFolder,
+    pub(super) image: PathBuf,
+    qemu: PathBuf,
+    stop: Stop,
+}
+
+/// A guest that serves.
+pub(super) struct Serving {
+    guest: Guest,
+    /// Guest port P is 127.0.0.1:(base+P).
+    pub(super) base: u16,
+    /// From QEMU's start until every service had greeted.
+    pub(super) ready: Duration,
+    /// What it printed on its console until then.
+    pub(super) lines: Vec<String>,
+    stop: Stop,
+}
+
+impl Workplace {
+    pub(super) fn new(house: &House, stop: &Stop) -> Result<Workplace, Failure> {
+        let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
+        let image = image::build(house, stop)?;
+        let folder = house.target(format!("bench/data-{}", std::process::id()));
+        let data = DataFolder::open(&folder)?;
+        Ok(Workplace { folder, data, image, qemu, stop: stop.clone() })
+    }
+
+    /// The password of the first user, Ada: made with the data.
+    pub(super) fn password(&self) -> Result<&str, Failure> {
+        match self.data.configuration.users.first().map(|user| &user.password) {
+            Some(Password::Plain(password)) => Ok(password),
+            Some(Password::Argon2id(_)) | None => Err(Failure::broke("the data has no user with a password")),
+        }
+    }
+
+    /// The emulator, for a report: `QEMU 7.2.22`.
+    pub(super) fn emulator(&self) -> Result<String, Failure> {
+        let output =
+            Command::new(&self.qemu).arg("--version").output().map_err(Failure::io("asking QEMU its version"))?;
+        let line = String::from_utf8_lossy(&output.stdout);
+        let (_, version) = line.split_once(" version ").unwrap_or_default();
+        Ok(format!("QEMU {}", version.split_whitespace().next().unwrap_or("of unknown version")))
+    }
+
+    /// Boots a guest on this data; it runs on TCG, where instructions can be counted.
+    pub(super) fn boot(&self, machine: MachineType, plugin: Option<Plugin>) -> Result<Serving, Failure> {
+        let base = free_base()?;
+        let guest = Guest::start(&Setup {
+            qemu: self.qemu.clone(),
+            image: self.image.clone(),
+            machine,
+            accelerator: Accelerator::Tcg,
+            cores: 1,
+            memory_mib: 256,
+            network: Network::User { base },
+            disk: self.data.disk_path.clone(),
+            configuration: self.data.configuration_path.clone(),
+            site: self.data.site_path.clone(),
+            certificates: self.data.certificates_path.clone(),
+            signing_keys: self.data.signing_keys_path.clone(),
+            authorities: self.data.authorities_path.clone(),
+            plugin,
+            linux: None,
+        })?;
+        let ready = watch_services(SERVICES.iter().map(|service| (*service, service.forwarded(base))).collect());
+        let mut lines = Vec::new();
+        while guest.started().elapsed() < READY_BUDGET {
+            if let Ok(moment) = ready.try_recv() {
+                let ready = moment.duration_since(guest.started());
+                return Ok(Serving { guest, base, ready, lines, stop: self.stop.clone() });
+            }
+            match guest.next_event(Duration::from_millis(1)) {
+                Some(Event::Line(line) | Event::Complaint(line)) => lines.push(line),
+                Some(Event::Ended) => break,
+                None => {}
+            }
+            refuse_if_stopped(&self.stop)?;
+        }
+        Err(Failure::broke(format_args!("the guest does not serve; it said\n{}", lines.join("\n"))))
+    }
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        // What cannot be removed lies under target/ and harms nobody.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Serving {
+    pub(super) fn process_id(&self) -> u32 {
+        self.guest.process_id()
+    }
+
+    /// Lets the guest be for a while; collects what it prints.
+    pub(super) fn rest(&mut self, span: Duration) -> Result<(), Failure> {
+        let started = Instant::now();
+        while let Some(left) = span.checked_sub(started.elapsed()) {
+            match self.guest.next_event(left.min(Duration::from_millis(20))) {
+                Some(Event::Line(line) | Event::Complaint(line)) => self.lines.push(line),
+                Some(Event::Ended) => return Err(Failure::broke("the guest is gone")),
+                None => {}
+            }
+            refuse_if_stopped(&self.stop)?;
+        }
+        Ok(())
+    }
+
+    /// Stops the guest cleanly.
+    pub(super) fn stop(mut self) -> Result<(), Failure> {
+        self.guest.ask_to_stop();
+        let asked = Instant::now();
+        while asked.elapsed() < STOP_BUDGET {
+            if let Some(Event::Ended) = self.guest.next_event(Duration::from_millis(20)) {
+                return match self.guest.end()? {
+                    End::Clean => Ok(()),
+                    End::Other(how) => Err(Failure::broke(format_args!("the guest did not stop cleanly: {how}"))),
+                };
+            }
+        }
+        Err(Failure::broke("the guest did not stop in time"))
+    }
+}
+
+pub(super) fn refuse_if_stopped(stop: &Stop) -> Result<(), Failure> {
+    if stop.is_requested() { Err(Failure::broke("stopped")) } else { Ok(()) }
+}
+
+/// A BASE of which every service's port is free.
+fn free_base() -> Result<u16, Failure> {
+    let is_free = |base: &u16| SERVICES.iter().all(|service| TcpListener::bind(service.forwarded(*base)).is_ok());
+    // Starting at another place for each process, so that two of them do not race for the same ports.
+    let first = 23_000_u16.saturating_add((std::process::id() % 100) as u16 * 200);
+    let bases = (first..base_max()).step_by(200);
+    bases.into_iter().find(is_free).ok_or_else(|| Failure::broke("no ports are free"))
+}

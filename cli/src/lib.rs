@@ -1,0 +1,96 @@
+//! `barepost`: builds the machine, boots it and looks after it. Tests, benches and scripts for TCP are the affair of other programs, to
+//! which the script `barepost` hands over.
+//!
+//! A library, because benches start machines as `run` does; the program in `main.rs` is nothing but its [`main`].
+//!
+//! Invariants:
+//! - Whatever this process starts dies with it, even when it is killed with SIGKILL ([`host::hold`]).
+//! - Exit status 0: done; 1: something broke or a test failed; 2: the command, the configuration or the machine that
+//!   this runs on is not as needed, told in one line before anything starts.
+//! - Nothing is written outside the data folder and `target/`.
+#![forbid(unsafe_code)]
+
+mod disk;
+pub mod guest;
+pub mod hosted;
+mod names;
+pub mod run;
+pub mod services;
+mod site;
+
+use clap::{Parser, Subcommand};
+use host::{FOR_DEVELOPERS, Failure, House, Stop, hold, remark};
+
+/// A mail server that is the whole machine.
+#[derive(Parser)]
+#[command(name = "barepost", version, disable_help_subcommand = true, after_help = help_for_developers())]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build the machine, boot it and serve; Ctrl-C stops it cleanly
+    Run(run::Options),
+    /// Tell what a disk holds and what is wrong with it, without writing to it
+    Fsck(disk::Options),
+    /// Print the records that the domain name system needs, or check them
+    Dns(names::Options),
+}
+
+fn help_for_developers() -> String {
+    let lines = FOR_DEVELOPERS.iter().map(|(name, about)| format!("  {name:<5}  {about}\n"));
+    std::iter::once("For developers, compiled when first used:\n".to_string()).chain(lines).collect()
+}
+
+/// Obeys the command line of this process. Does not return when the command fails.
+pub fn main() {
+    hold::become_held_program();
+    let arguments = CommandLine::parse();
+    if let Err(failure) = obey(arguments.command) {
+        if !matches!(failure, Failure::Told) {
+            remark(format_args!("barepost: {failure}"));
+        }
+        std::process::exit(failure.status());
+    }
+}
+
+fn obey(command: Command) -> Result<(), Failure> {
+    let house = House::find()?;
+    let stop = Stop::watch_signals()?;
+    match command {
+        Command::Run(options) => run::run(&house, &options, &stop),
+        Command::Dns(options) => names::run(&options, &stop),
+        Command::Fsck(options) => disk::fsck(&options),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::{CommandLine, FOR_DEVELOPERS};
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn help_names_each_command_that_the_script_hands_over() {
+        let script = include_str!("../../barepost");
+        let (_, cases) = script.split_once("case ${1:-} in\n").unwrap();
+        let (cases, _) = cases.split_once("\n*)").unwrap();
+        let mut handed: Vec<&str> =
+            cases.lines().flat_map(|line| line.split(')').next().unwrap().split(" | ")).collect();
+        let mut told: Vec<&str> = FOR_DEVELOPERS.iter().map(|(name, _)| *name).collect();
+        handed.sort_unstable();
+        told.sort_unstable();
+        assert_eq!(handed, told);
+        let help = CommandLine::command().render_help().to_string();
+        for name in ["run", "fsck", "dns"].iter().chain(&told) {
+            assert!(help.lines().any(|line| line.split_whitespace().next() == Some(name)), "{name}: {help}");
+        }
+    }
+}
