@@ -132,6 +132,12 @@ fn run_part(house: &House, part: &'static Part, options: &Options, stop: &Stop) 
             command.args(*arguments).current_dir(house.root());
             run_command(&mut command, &log, part.budget, stop)?
         }
+        Work::StoreAtLength(name) => {
+            let mut command = hold::command("cargo");
+            command.args(["test", "--quiet", "--release", "--package", "store", "--lib", "--target-dir", "target"]);
+            command.args(["--", "--ignored", "--nocapture", name]).current_dir(house.root());
+            run_command(&mut command, &log, part.budget, stop)?
+        }
         Work::Rooms(arguments) => match rooms::program(house, Some(&log), stop) {
             Ok(mut simulator) => run_command(simulator.args(*arguments), &log, part.budget, stop)?,
             Err(failure) => note(&mut log, &failure)?,

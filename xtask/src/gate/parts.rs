@@ -19,6 +19,8 @@ pub(crate) enum Work {
     Tidy,
     /// Runs cargo, with these arguments, in the root.
     Cargo(&'static [&'static str]),
+    /// Runs the tests of the store that are too long for `unit` and have this in their names.
+    StoreAtLength(&'static str),
     /// Lives through machine rooms, with these arguments for the simulator.
     Rooms(&'static [&'static str]),
     /// Builds the fuzz targets, and runs each.
@@ -368,80 +370,28 @@ pub(crate) const PARTS: &[Part] = &[
     Part {
         name: "cuts-long",
         shows: "one million power cuts lose nothing that the store has acknowledged",
-        work: Work::Cargo(&[
-            "test",
-            "--quiet",
-            "--release",
-            "--package",
-            "store",
-            "--lib",
-            "--target-dir",
-            "target",
-            "--",
-            "--ignored",
-            "--nocapture",
-            "fifty_thousand_power_cuts",
-        ]),
+        work: Work::StoreAtLength("fifty_thousand_power_cuts"),
         budget: Duration::from_secs(4 * 3600),
         when: When::Named,
     },
     Part {
         name: "small-worlds",
         shows: "every sequence of up to three operations holds, cut at every write with every subset of eight unflushed sectors",
-        work: Work::Cargo(&[
-            "test",
-            "--quiet",
-            "--release",
-            "--package",
-            "store",
-            "--lib",
-            "--target-dir",
-            "target",
-            "--",
-            "--ignored",
-            "--nocapture",
-            "small_worlds_from",
-        ]),
+        work: Work::StoreAtLength("small_worlds_from"),
         budget: Duration::from_secs(4 * 3600),
         when: When::Named,
     },
     Part {
         name: "every-bit",
         shows: "each bit of a disk of 1 MiB, flipped alone, costs at most one message, which is named",
-        work: Work::Cargo(&[
-            "test",
-            "--quiet",
-            "--release",
-            "--package",
-            "store",
-            "--lib",
-            "--target-dir",
-            "target",
-            "--",
-            "--ignored",
-            "--nocapture",
-            "every_flipped_bit",
-        ]),
+        work: Work::StoreAtLength("every_flipped_bit"),
         budget: Duration::from_secs(4 * 3600),
         when: When::Named,
     },
     Part {
         name: "long-world",
         shows: "a year of a million messages, a log of ten gigabytes and a power cut a month lose nothing",
-        work: Work::Cargo(&[
-            "test",
-            "--quiet",
-            "--release",
-            "--package",
-            "store",
-            "--lib",
-            "--target-dir",
-            "target",
-            "--",
-            "--ignored",
-            "--nocapture",
-            "a_year_of_a_million_messages",
-        ]),
+        work: Work::StoreAtLength("a_year_of_a_million_messages"),
         budget: Duration::from_secs(4 * 3600),
         when: When::Named,
     },
@@ -513,7 +463,7 @@ pub(crate) const PARTS: &[Part] = &[
 impl Part {
     /// Whether two such at a time would only take as long as both.
     pub(crate) fn takes_all_processors(&self) -> bool {
-        matches!(self.work, Work::Cargo(_) | Work::Rooms(_) | Work::Fuzz)
+        matches!(self.work, Work::Cargo(_) | Work::StoreAtLength(_) | Work::Rooms(_) | Work::Fuzz)
     }
 
     /// Whether it boots machines that can have several cores.

@@ -4,9 +4,14 @@
 //! it found. The rules themselves are in ARCHITECTURE.md; where it lists something (floors, places of `unsafe`,
 //! dependencies) that list is read from there, so that page and check cannot part.
 
+mod bounds;
+mod circles;
 mod manifest;
+mod paths;
 mod promises;
 mod rust;
+mod shapes;
+mod sizes;
 mod source;
 mod supply;
 mod tree;
@@ -38,7 +43,13 @@ pub(crate) const RULES: &[Rule] = &[
     Rule { name: "unsafe only where ARCHITECTURE.md says so", check: rust::unsafe_places },
     Rule { name: "every file says what it is", check: rust::opening_comment },
     Rule { name: "engine crates are no_std and forbid unsafe code", check: rust::engine_attributes },
-    Rule { name: "a file tells one story", check: rust::file_length },
+    Rule { name: "the files of a crate form a staircase", check: circles::circles },
+    Rule { name: "parents and children do too, but for small families", check: circles::circles_with_children },
+    Rule { name: "a crate is as long as it may be", check: sizes::crate_lines },
+    Rule { name: "a file tells one story", check: sizes::file_lines },
+    Rule { name: "a function does one thing", check: sizes::function_lines },
+    Rule { name: "few files implement a type", check: sizes::files_of_types },
+    Rule { name: "what has methods that change it has few open fields", check: sizes::open_types },
     Rule { name: "every promise names a test that exists", check: promises::promises },
     Rule { name: "every integration test is run", check: promises::integration_tests },
 ];

@@ -5,9 +5,6 @@ use super::source::{code, has_word, without_tests};
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// A source longer than this is looked at; longer than [`LINES_MAX`] it is refused. Tests may be longer.
-const LINES_MAX: usize = 600;
-
 /// What reaches time, chance or shared state behind the back of `Machine`.
 const WORLDS: &[&str] = &[
     "std::time",
@@ -104,18 +101,6 @@ pub(super) fn engine_attributes(tree: &Tree) -> Vec<Violation> {
         }
     }
     found
-}
-
-pub(super) fn file_length(tree: &Tree) -> Vec<Violation> {
-    let is_test = |path: &str| path.ends_with("tests.rs") || path.contains("/tests/");
-    let sources = tree.rust().filter(|(path, _)| !is_test(path));
-    sources
-        .filter_map(|(path, text)| {
-            let lines = text.lines().count();
-            let what = format_args!("has {lines} lines; past {LINES_MAX} look for the second story").to_string();
-            (lines > LINES_MAX).then(|| Violation::of_file(path, what))
-        })
-        .collect()
 }
 
 fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {

@@ -52,6 +52,29 @@ impl Tree {
     pub(super) fn rust(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files().filter(|(path, _)| path.ends_with(".rs"))
     }
+
+    /// The crates: the folder of each, and its Rust sources that are no tests, with their paths below it.
+    pub(super) fn crates(&self) -> BTreeMap<&str, Vec<(&str, &str)>> {
+        let folders: Vec<&str> = self.files().filter_map(|(path, _)| path.strip_suffix("/Cargo.toml")).collect();
+        let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+        for (path, text) in self.rust() {
+            let around =
+                folders.iter().filter_map(|folder| Some((*folder, path.strip_prefix(folder)?.strip_prefix('/')?)));
+            if let Some((folder, below)) = around.max_by_key(|(folder, _)| folder.len())
+                && !is_test(below)
+            {
+                crates.entry(folder).or_default().push((below, text));
+            }
+        }
+        crates
+    }
+}
+
+/// Whether a source is compiled into tests alone; `path`: below its crate.
+pub(super) fn is_test(path: &str) -> bool {
+    let mut folders = path.split('/').rev();
+    let file = folders.next().unwrap_or_default();
+    file == "tests.rs" || file.ends_with("_tests.rs") || folders.any(|folder| ["tests", "examples"].contains(&folder))
 }
 
 /// Words that only this machine knows: where this checkout and its user live, and which registry its cargo asks.
