@@ -12,6 +12,7 @@ mod fuzz;
 mod image;
 mod lanes;
 mod npm;
+mod part;
 pub(crate) mod parts;
 mod prerequisites;
 mod rooms;
@@ -31,7 +32,8 @@ use crate::simulator;
 use crate::tidy;
 use counts::Counts;
 use fuzz::Fuzzing;
-use parts::{PARTS, Part, When, Work};
+use part::{Part, When, Work};
+use parts::PARTS;
 use rooms::Rooms;
 
 /// How many lines of a failed part's output are shown.
