@@ -19,8 +19,8 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 import network
-TARGET = os.path.join(ROOT, "target", "selftest")
-IMAGE = os.path.join(TARGET, "x86_64-unknown-linux-gnu", "image", "barepost-image")
+TARGET = os.path.join(ROOT, "target", "image")
+IMAGE = os.path.join(TARGET, "x86_64-unknown-linux-gnu", "image", "selftest-image")
 SECONDS_MAX = 60
 # Exit statuses of QEMU: twice what the image tells isa-debug-exit, and one.
 STOPPED, REFUSED = 33, 37
@@ -157,7 +157,7 @@ RUNS = {
 def build():
     environment = {name: value for name, value in os.environ.items() if not name.endswith("RUSTFLAGS")}
     subprocess.run(
-        ["cargo", "--config", "machines/bare/image.toml", "build", "--quiet", "-p", "bare", "--bin", "barepost-image",
+        ["cargo", "--config", "machines/bare/image.toml", "build", "--quiet", "-p", "bare", "--bin", "selftest-image",
          "--features", "selftest", "--profile", "image", "--target", "x86_64-unknown-linux-gnu", "--target-dir", TARGET],
         cwd=ROOT, env=environment, check=True)
 

@@ -49,7 +49,7 @@ pub(super) fn check(house: &House, log: &File, budget: Duration, stop: &Stop) ->
 
     install_bare_target(house, log, stop)?;
     let mut lint = hold::command("cargo");
-    lint.args(["check", "--quiet", "--target", "x86_64-unknown-none", "--target-dir", "target/no-std"]);
+    lint.args(["check", "--quiet", "--target", "x86_64-unknown-none", "--target-dir", "target"]);
     lint.args(WITHOUT_STD.iter().flat_map(|package| ["--package", package]));
     lint.current_dir(house.root()).stdout(share()?).stderr(share()?);
     hold::run_to_success(&mut lint, "checking that the engine builds without std", budget, stop)

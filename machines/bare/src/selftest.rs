@@ -1,0 +1,11 @@
+//! The root of the image that tests the machine. See `image.rs`; a program of its own, so that both images share a target folder.
+#![cfg_attr(panic = "abort", no_std, no_main)]
+
+#[cfg(panic = "abort")]
+extern crate alloc;
+
+#[cfg(panic = "abort")]
+mod image;
+
+#[cfg(not(panic = "abort"))]
+fn main() {}
