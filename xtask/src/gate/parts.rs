@@ -89,6 +89,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "hosted",
+        shows: "the engine as a Linux process at a tap interface serves, keeps mail and ends as the image does",
+        work: Work::Script("tests/hosted.py", &[]),
+        budget: Duration::from_secs(300),
+        when: When::Always,
+    },
+    Part {
         name: "selftest",
         shows: "the bare machine below the engine is what it says, and dies as it should",
         work: Work::Script("machines/bare/selftest.py", &[]),
@@ -100,13 +107,6 @@ pub(crate) const PARTS: &[Part] = &[
         shows: "`run` boots, serves, refuses what is wrong in one line, and leaves nothing behind",
         work: Work::Script("tests/boot.py", &[]),
         budget: Duration::from_secs(360),
-        when: When::Always,
-    },
-    Part {
-        name: "hosted",
-        shows: "the engine as a Linux process at a tap interface serves, keeps mail and ends as the image does",
-        work: Work::Script("tests/hosted.py", &[]),
-        budget: Duration::from_secs(300),
         when: When::Always,
     },
     Part {
@@ -153,9 +153,9 @@ pub(crate) const PARTS: &[Part] = &[
     },
     Part {
         name: "attacks",
-        shows: "nothing is forged, nothing is lost on its way out, and no client exhausts memory, with one core and four",
-        work: Work::Script("tests/attacks.py", &[]),
-        budget: Duration::from_secs(600),
+        shows: "nothing is forged, nothing is lost on its way out, and no client exhausts memory, with one core",
+        work: Work::Script("tests/attacks.py", &["--quick"]),
+        budget: Duration::from_secs(300),
         when: When::Always,
     },
     Part {
@@ -209,9 +209,9 @@ pub(crate) const PARTS: &[Part] = &[
     },
     Part {
         name: "webmail-privacy",
-        shows: "in Chromium and Firefox an HTML message connects to no host and looks no name up before its reader asks",
-        work: Work::Script("tests/webmail_privacy.py", &[]),
-        budget: Duration::from_secs(600),
+        shows: "in Chromium an HTML message connects to no host and looks no name up before its reader asks",
+        work: Work::Script("tests/webmail_privacy.py", &["--quick"]),
+        budget: Duration::from_secs(300),
         when: When::Always,
     },
     Part {
@@ -268,7 +268,7 @@ pub(crate) const PARTS: &[Part] = &[
                 "clients",
                 "web",
                 "tls",
-                "webmail-privacy",
+                "webmail-privacy-long",
                 "load",
                 "powercut",
                 "flushcut",
@@ -292,6 +292,20 @@ pub(crate) const PARTS: &[Part] = &[
             "--target-dir",
             "target",
         ]),
+        budget: Duration::from_secs(600),
+        when: When::Named,
+    },
+    Part {
+        name: "attacks-long",
+        shows: "the same as `attacks`, with one core and four",
+        work: Work::Script("tests/attacks.py", &[]),
+        budget: Duration::from_secs(600),
+        when: When::Named,
+    },
+    Part {
+        name: "webmail-privacy-long",
+        shows: "the same as `webmail-privacy`, in Chromium and Firefox",
+        work: Work::Script("tests/webmail_privacy.py", &[]),
         budget: Duration::from_secs(600),
         when: When::Named,
     },
