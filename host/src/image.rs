@@ -11,8 +11,8 @@ use crate::stop::Stop;
 use crate::terminal::remark;
 
 const BUILD_BUDGET: Duration = Duration::from_secs(1200);
-const TRIPLE: &str = "x86_64-unknown-linux-gnu";
-const PROFILE: &str = "image";
+/// Where cargo leaves it, below `target`.
+const BUILT: &str = "image/x86_64-unknown-linux-gnu/image/barepost-image";
 
 /// Builds the image and returns the file to boot.
 ///
@@ -26,35 +26,17 @@ pub fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
     strip(house, stop)
 }
 
-/// Cargo at work on the image. Flags in the environment would replace those of the image.
+/// Cargo at work on the image, as `.cargo/config.toml` says. Flags in the environment would replace those of the image.
 pub fn cargo(house: &House) -> Command {
     let mut command = hold::command("cargo");
-    command.arg("build").args(arguments()).arg("--quiet").current_dir(house.root());
+    command.args(["image", "--quiet"]).current_dir(house.root());
     command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("CARGO_BUILD_RUSTFLAGS");
     command
 }
 
-/// What cargo needs to know; the flags themselves are explained in machines/bare/README.md.
-fn arguments() -> [&'static str; 12] {
-    [
-        "--config",
-        "machines/bare/image.toml",
-        "-p",
-        "bare",
-        "--bin",
-        "barepost-image",
-        "--profile",
-        PROFILE,
-        "--target",
-        TRIPLE,
-        "--target-dir",
-        "target/image",
-    ]
-}
-
 /// The image as the linker left it, with names and lines for whoever examines it.
 pub fn unstripped(house: &House) -> PathBuf {
-    house.target("image").join(TRIPLE).join(PROFILE).join("barepost-image")
+    house.target(BUILT)
 }
 
 /// Debugging information is several times the image and of no use to the machine.
