@@ -3,7 +3,8 @@
 
 use machine::Micros;
 use pop3::{Actions, DeletionError, LoginRefusal, MessageNumber, PlainLogin, REPLY_BYTES_MAX, Settings, UniqueId};
-use sasl::{Credentials, Host, Proof, Puzzle, Signature, Verifier};
+use sasl::{Credentials, Host, Proof, Puzzle, Signature};
+use testkit::scram;
 
 /// The most bytes of a reply for which no room is made.
 const SHORT_REPLY_BYTES: usize = 128;
@@ -19,10 +20,6 @@ const MESSAGES: [&[u8]; 8] = [
     b"\r\n.",
     b"a: b\r\n\r\nthis one is damaged\r\n",
 ];
-
-/// What is kept of "pencil", and our nonce, in the example of RFC 7677, whose messages the dictionary knows.
-const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
-const NONCE: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
 
 /// The message that is being read.
 #[derive(Clone)]
@@ -115,7 +112,7 @@ impl Host for World {
     fn puzzle(&mut self, name: &str) -> Puzzle {
         assert!(!self.is_open && !self.closed && self.login.is_none());
         self.log.push(format!("puzzle {name:?}"));
-        Verifier::parse(VERIFIER).expect("it is one").puzzle(NONCE.into())
+        scram::puzzle()
     }
 
     fn login(&mut self, Credentials { name, proof }: Credentials<'_>) {
@@ -124,7 +121,7 @@ impl Host for World {
         self.log.push(format!("login {name:?} {proof:?}"));
         let proof = match proof {
             Proof::Password(_) => Proved::Password,
-            Proof::Scram(proof) => Proved::Scram(Verifier::parse(VERIFIER).expect("it is one").check(&proof)),
+            Proof::Scram(proof) => Proved::Scram(scram::check(&proof)),
         };
         self.login = Some(Login { user: name.into(), proof });
     }

@@ -2,18 +2,15 @@
 //! and asserts what a session owes to it.
 
 use machine::Micros;
-use sasl::{Credentials, Host, Proof, Puzzle, Signature, Verifier};
+use sasl::{Credentials, Host, Proof, Puzzle, Signature};
 use smtp::{
     Actions, ENVELOPE_ID_BYTES_MAX, Envelope, EnvelopeId, ForwardPath, LoginRefusal, Mail, MessageRefusal,
     ORIGINAL_BYTES_MAX, Original, REPLY_BYTES_MAX, Recipient, RecipientRefusal, SenderRefusal, Settings,
 };
+use testkit::scram;
 
 /// The most bytes of a reply for which no room is made.
 const SHORT_REPLY_BYTES: usize = 128;
-
-/// What is kept of "pencil", and our nonce, in the example of RFC 7677, whose messages the dictionary knows.
-const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
-const NONCE: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
 
 pub(super) struct World {
     pub(super) sent: Vec<u8>,
@@ -107,7 +104,7 @@ impl Host for World {
     fn puzzle(&mut self, name: &str) -> Puzzle {
         assert!(!self.closed && self.login.is_none() && self.sender.is_none());
         self.log.push(format!("puzzle {name:?}"));
-        Verifier::parse(VERIFIER).expect("it is one").puzzle(NONCE.into())
+        scram::puzzle()
     }
 
     fn login(&mut self, Credentials { name, proof }: Credentials<'_>) {
@@ -117,7 +114,7 @@ impl Host for World {
             ("mallory", _) => Err(LoginRefusal::Credentials),
             ("later", _) => Err(LoginRefusal::TryLater),
             (_, Proof::Password(_)) => Ok(None),
-            (_, Proof::Scram(proof)) => match Verifier::parse(VERIFIER).expect("it is one").check(&proof) {
+            (_, Proof::Scram(proof)) => match scram::check(&proof) {
                 None => Err(LoginRefusal::Credentials),
                 signature => Ok(signature),
             },

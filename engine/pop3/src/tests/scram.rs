@@ -3,19 +3,10 @@
 use std::format;
 use std::string::{String, ToString};
 
+use testkit::scram::{BINDING_FIRST, FIRST, LAST, REPLAYED_LAST, SERVER_FINAL, SERVER_FIRST, WRONG_LAST};
+
 use super::world::Conversation;
 use crate::{LoginRefusal, WaitsFor};
-
-/// The messages of RFC 7677's example.
-const FIRST: &str = "biwsbj11c2VyLHI9ck9wck5HZndFYmVSV2diTkVrcU8=";
-const SERVER_FIRST: &str = "cj1yT3ByTkdmd0ViZVJXZ2JORWtxTyVodllEcFdVYTJSYVRDQWZ1eEZJbGopaE5sRiRrMCxzPVcyMlphSjBTTlk3c29Fc1VFamI2Z1E9PSxpPTQwOTY=";
-const LAST: &str = "Yz1iaXdzLHI9ck9wck5HZndFYmVSV2diTkVrcU8laHZZRHBXVWEyUmFUQ0FmdXhGSWxqKWhObEYkazAscD1kSHpiWmFwV0lrNGpVaE4rVXRlOXl0YWc5empmTUhnc3FtbWl6N0FuZFZRPQ==";
-const SERVER_FINAL: &str = "dj02cnJpVFJCaTIzV3BSUi93dHVwK21NaFVaVW4vZEI1bkxUSlJzamw5NUc0PQ==";
-/// The client's last with another proof, with another nonce, and its first that wants to bind its channel.
-const WRONG_LAST: &str = "Yz1iaXdzLHI9ck9wck5HZndFYmVSV2diTkVrcU8laHZZRHBXVWEyUmFUQ0FmdXhGSWxqKWhObEYkazAscD1lSHpiWmFwV0lrNGpVaE4rVXRlOXl0YWc5empmTUhnc3FtbWl6N0FuZFZRPQ==";
-const REPLAYED_LAST: &str =
-    "Yz1iaXdzLHI9ck9wck5HZndFYmVSV2diTkVrcU8lYW5vdGhlcixwPWRIemJaYXBXSWs0alVoTitVdGU5eXRhZzl6amZNSGdzcW1taXo3QW5kVlE9";
-const BINDING_FIRST: &str = "cD10bHMtdW5pcXVlLCxuPXVzZXIscj1yT3ByTkdmd0ViZVJXZ2JORWtxTw==";
 
 const IN: &str = "+OK 3 messages\r\n";
 const WRONG: &str = "-ERR [AUTH] Wrong user name or password\r\n";

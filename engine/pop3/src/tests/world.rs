@@ -4,16 +4,13 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 
 use machine::Micros;
-use sasl::{Credentials, Host, Proof, Puzzle, Signature, Verifier};
+use sasl::{Credentials, Host, Proof, Puzzle, Signature};
+use testkit::scram;
 
 use crate::{
     Actions, DeletionError, LoginRefusal, Maildrop, MessageNumber, PlainLogin, ReadError, Session, Settings, UniqueId,
     WaitsFor,
 };
-
-/// What is kept of "pencil", and our nonce, in the example of RFC 7677.
-const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
-const NONCE: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
 
 /// The server's side.
 #[derive(Debug)]
@@ -65,7 +62,7 @@ impl Host for World {
     fn puzzle(&mut self, name: &str) -> Puzzle {
         assert!(!self.closed);
         self.log.push(std::format!("puzzle {name:?}"));
-        Verifier::parse(VERIFIER).unwrap().puzzle(NONCE.to_string())
+        scram::puzzle()
     }
 
     fn login(&mut self, credentials: Credentials<'_>) {
@@ -76,7 +73,7 @@ impl Host for World {
                 self.log.push(std::format!("login {name:?} {:?}", String::from_utf8_lossy(password)));
             }
             Proof::Scram(proof) => {
-                self.signature = Verifier::parse(VERIFIER).unwrap().check(&proof);
+                self.signature = scram::check(&proof);
                 self.log.push(std::format!("login {name:?}, proved: {}", self.signature.is_some()));
             }
         }

@@ -4,15 +4,14 @@ use alloc::boxed::Box;
 
 use machine::Micros;
 use proptest::prelude::*;
-use sasl::{Credentials, Host, Proof, Puzzle, Signature, Verifier};
+use sasl::{Credentials, Host, Proof, Puzzle, Signature};
 use smtp::{
     Actions, Envelope, Extensions, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Session,
     WaitsFor,
 };
+use testkit::scram;
 
 use super::*;
-
-const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
 
 /// What a server knows.
 struct World {
@@ -29,13 +28,13 @@ struct World {
 
 impl Host for World {
     fn puzzle(&mut self, _: &str) -> Puzzle {
-        Verifier::parse(VERIFIER).unwrap().puzzle("nonce".to_string())
+        scram::puzzle()
     }
 
     fn login(&mut self, credentials: Credentials<'_>) {
         self.logins.push(credentials.name.to_string());
         if let Proof::Scram(proof) = credentials.proof {
-            self.signature = Verifier::parse(VERIFIER).unwrap().check(&proof);
+            self.signature = scram::check(&proof);
         }
     }
 }

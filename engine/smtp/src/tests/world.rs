@@ -4,16 +4,13 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 
 use machine::{Micros, UnixTime};
-use sasl::{Credentials, Host, Proof, Puzzle, Signature, Verifier};
+use sasl::{Credentials, Host, Proof, Puzzle, Signature};
+use testkit::scram;
 
 use crate::{
     Actions, Envelope, EnvelopeId, Extensions, ForwardPath, Holds, Login, LoginRefusal, Mail, MessageRefusal, Original,
     REPLY_BYTES_MAX, Recipient, RecipientRefusal, SenderRefusal, Session, Settings, Tls, WaitsFor,
 };
-
-/// What is kept of "pencil", and our nonce, in the example of RFC 7677.
-const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
-const NONCE: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
 
 /// The server's side.
 #[derive(Debug)]
@@ -96,7 +93,7 @@ impl Host for World {
     fn puzzle(&mut self, name: &str) -> Puzzle {
         assert!(!self.closed);
         self.log.push(std::format!("puzzle {name:?}"));
-        Verifier::parse(VERIFIER).unwrap().puzzle(NONCE.to_string())
+        scram::puzzle()
     }
 
     fn login(&mut self, credentials: Credentials<'_>) {
@@ -108,7 +105,7 @@ impl Host for World {
                 self.log.push(std::format!("login {name:?} {:?}", String::from_utf8_lossy(password)));
             }
             Proof::Scram(proof) => {
-                self.signature = Verifier::parse(VERIFIER).unwrap().check(&proof);
+                self.signature = scram::check(&proof);
                 self.log.push(std::format!("login {name:?}, proved: {}", self.signature.is_some()));
             }
         }

@@ -1,0 +1,4 @@
+//! What tests and fuzz targets of several protocols share.
+#![forbid(unsafe_code)]
+
+pub mod scram;
