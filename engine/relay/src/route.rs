@@ -13,10 +13,12 @@
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 
 use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
+use siphasher::sip::SipHasher13;
 
 use crate::reach::is_public;
 use crate::reply::Enhanced;
@@ -135,7 +137,6 @@ impl Target<'_> {
 ///
 /// Errors: [`Missing`] says what has to be known first.
 pub fn route(target: &Target<'_>, us: &Us<'_>, random: u64, knowledge: &Knowledge) -> Result<Route, Missing> {
-    let mut dice = Dice(random);
     let hosts = match target {
         Target::Domain(smtp::Domain::Literal(address)) => return Ok(to_literal(*address, Trust::Strangers, us)),
         Target::SmarthostAt(address) => {
@@ -147,7 +148,7 @@ pub fn route(target: &Target<'_>, us: &Us<'_>, random: u64, knowledge: &Knowledg
         Target::Smarthost(host) | Target::Host(host) => {
             Hosts { names: Vec::from([(0, (*host).clone())]), is_authenticated: true }
         }
-        Target::Domain(smtp::Domain::Name(domain)) => match exchangers(domain, us, &mut dice, knowledge)? {
+        Target::Domain(smtp::Domain::Name(domain)) => match exchangers(domain, us, random, knowledge)? {
             Ok(hosts) => hosts,
             Err(why) => return Ok(Route::Nowhere(why)),
         },
@@ -156,7 +157,7 @@ pub fn route(target: &Target<'_>, us: &Us<'_>, random: u64, knowledge: &Knowledg
     let mut hops = Vec::new();
     let (mut why, mut missing) = (Unroutable::NoAddress, None);
     for (preference, host) in &hosts.names {
-        match addresses(host, (us, trust), &mut dice, knowledge)? {
+        match addresses(host, (us, trust), random, knowledge)? {
             Ok(Found { is_ours: true, .. }) => {
                 why = Unroutable::ComesBack;
                 hops.retain(|(before, _)| before < preference);
@@ -207,7 +208,7 @@ struct Hosts {
 fn exchangers(
     domain: &str,
     us: &Us<'_>,
-    dice: &mut Dice,
+    random: u64,
     knowledge: &Knowledge,
 ) -> Result<Result<Hosts, Unroutable>, Missing> {
     // What is beyond ASCII would have to be written in ASCII first (RFC 5891).
@@ -218,13 +219,13 @@ fn exchangers(
         Ok(answer) => answer,
         Err(unanswered) => return Ok(Err(Unroutable::Unknown(unanswered))),
     };
-    Ok(ordered(&domain, answer, us, dice).map(|names| Hosts { names, is_authenticated: answer.is_authenticated }))
+    Ok(ordered(&domain, answer, us, random).map(|names| Hosts { names, is_authenticated: answer.is_authenticated }))
 }
 
 /// The rule of RFC 5321 section 5.1.
-fn ordered(domain: &Name, answer: &Answer, us: &Us<'_>, dice: &mut Dice) -> Result<Vec<(u16, Name)>, Unroutable> {
+fn ordered(domain: &Name, answer: &Answer, us: &Us<'_>, random: u64) -> Result<Vec<(u16, Name)>, Unroutable> {
     let read = |record: &Record| match record {
-        Record::Exchanger { preference, host } => Some((*preference, dice.roll(), host.clone())),
+        Record::Exchanger { preference, host } => Some((*preference, place(random, host), host.clone())),
         _ => None,
     };
     let mut hosts: Vec<_> = answer.records.iter().filter_map(read).collect();
@@ -262,7 +263,7 @@ struct Found {
 fn addresses(
     host: &Name,
     (us, trust): (&Us<'_>, Trust),
-    dice: &mut Dice,
+    random: u64,
     knowledge: &Knowledge,
 ) -> Result<Result<Found, Unanswered>, Missing> {
     let mut found = Found { addresses: Vec::new(), is_ours: false, has_private: false };
@@ -281,7 +282,7 @@ fn addresses(
                 let is_reached = us.reaches(*address);
                 let is_called = us.calls(*address, trust);
                 found.has_private |= is_reached && !is_called;
-                (is_reached && is_called).then(|| (dice.roll(), *address))
+                (is_reached && is_called).then(|| (place(random, address), *address))
             }
             _ => None,
         };
@@ -333,17 +334,12 @@ impl Families {
     }
 }
 
-/// Numbers from a number (SplitMix64): the same each time.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut number = self.0;
-        number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        number ^ (number >> 31)
-    }
+/// The place of a host or an address among those that are preferred alike: the same each time for the
+/// same random number.
+fn place(random: u64, of: &impl Hash) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(random, 0);
+    of.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Unroutable {
