@@ -21,7 +21,6 @@ mod chain;
 pub mod contention;
 pub mod cores;
 mod costs;
-mod dice;
 pub mod livelock;
 pub mod queues;
 pub mod scaling;

@@ -11,11 +11,11 @@
 //! - [`Kind::SelfContinuation`], the paper's before its section 4.2: arrivals become senders at once, as long as the hardware's
 //!   queue of 1,000 threads has room, and contend for the gate by continuing with themselves.
 
+use chance::Dice;
 use tasks::Budget;
 
 use crate::chain::{Chain, Contention, DevicePlace, Ran};
 use crate::costs::{Clocks, Costs};
-use crate::dice::Dice;
 
 /// How a machine takes what arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,11 +12,11 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use chance::Dice;
 use machine::Instant;
 use tasks::{DelayQueue, FrameId, FrameTable, ResumeQueue};
 
 use crate::costs::{CLOCKS_PER_MICRO, Clocks};
-use crate::dice::Dice;
 
 /// Events of an email that the server handles: connection, greeting, sender, recipient, data, message, end, and acknowledgment of the end.
 pub const EVENTS: u32 = 8;

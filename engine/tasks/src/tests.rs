@@ -3,23 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::vec::Vec;
 
+use chance::Dice;
 use machine::{Instant, Micros};
 
 use crate::{Budget, Countdown, DelayQueue, FrameId, FrameTable, GateId, Gates, Passage, ResumeQueue};
 
 extern crate std;
-
-/// A small generator of our own, so that a failure is replayed by its seed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
 
 fn frame(index: u32) -> FrameId {
     FrameId::new(index, 0)
@@ -115,7 +104,7 @@ fn a_wake_up_is_not_lost_to_the_former_tenant_of_the_slot() {
 
 #[test]
 fn the_ring_never_overflows_whatever_is_resumed_in_whatever_order() {
-    let mut dice = Dice(0x5eed);
+    let mut dice = Dice::new(0x5eed);
     let mut queue = ResumeQueue::with_capacity(16);
     for _ in 0..10_000 {
         match dice.below(8) {
@@ -154,7 +143,7 @@ fn only_the_owner_leaves_a_gate() {
 
 #[test]
 fn gates_agree_with_plain_queues() {
-    let mut dice = Dice(0xca7e);
+    let mut dice = Dice::new(0xca7e);
     let mut gates = Gates::new(3, 12);
     let mut model: [VecDeque<u32>; 3] = Default::default();
     for _ in 0..20_000 {
@@ -214,7 +203,7 @@ fn a_cancelled_deadline_does_not_come_and_a_stale_cancel_cancels_nothing() {
 fn the_delay_queue_agrees_with_a_sorted_map() {
     const SLOTS: u64 = 64;
     for seed in 1..50 {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         let mut now = Instant(dice.below(1 << 45));
         let mut queue = DelayQueue::with_capacity(SLOTS as usize, now);
         let mut model: BTreeMap<u32, Instant> = BTreeMap::new();

@@ -3,11 +3,12 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::OnceLock;
 
+use chance::Dice;
 use http::{File, Site, pack};
 use machine::{Instant, Micros};
 use server::configuration::Configuration;
 use server::{Engine, InUse, Next, Papers, Sizes};
-use simulated::{Client, Connection, Dice, MemoryDisk, Mood, SimulatedMachine};
+use simulated::{Client, Connection, MemoryDisk, Mood, SimulatedMachine};
 
 use super::action::{Action, Family, Mishap, PHRASES, Port};
 use crate::network::check;

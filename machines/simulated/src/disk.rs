@@ -12,9 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use chance::Dice;
 use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTOR_BYTES, Sector};
-
-use crate::Dice;
 
 pub(crate) type SectorBytes = [u8; SECTOR_BYTES];
 

@@ -6,7 +6,6 @@
 
 mod client;
 mod clock;
-mod dice;
 mod disk;
 mod engines;
 mod packetdrill;
@@ -19,9 +18,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::hash::Hash;
 
+use chance::Dice;
 pub use client::{Cable, Client, Connection, Port};
 pub use clock::CoreClock;
-pub use dice::Dice;
 pub use disk::{MemoryDisk, Mood};
 pub use engines::Engines;
 use machine::{

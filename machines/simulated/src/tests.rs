@@ -1,9 +1,10 @@
 //! The disk forgets what a real one may forget, and nothing else.
 
+use chance::Dice;
 use machine::{DiskOperation, DiskRequest, DiskToken, Machine, SECTOR_BYTES, Sector};
 
 use crate::disk::Blemish;
-use crate::{Dice, MemoryDisk, Mood, SimulatedMachine};
+use crate::{MemoryDisk, Mood, SimulatedMachine};
 
 fn carry_out(machine: &mut SimulatedMachine, operation: DiskOperation, sector: u64, buffer: Vec<u8>) -> Vec<u8> {
     let request = DiskRequest { token: DiskToken(7), operation, sector: Sector(sector), buffer: buffer.into() };

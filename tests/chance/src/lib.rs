@@ -1,9 +1,15 @@
-//! Randomness from a seed, for tests of what asks for randomness by itself: ring, and what is built on it.
+//! Randomness from a seed, for tests alone: it is no secret.
 //!
-//! Each thread has its own, so that tests that run beside each other do not disturb each other. It is no secret to anybody, and for tests alone.
+//! [`Dice`] is the generator of all tests, models and simulations. [`seed`] is for code that asks for
+//! randomness by itself: ring, and what is built on it. Each thread has a seed of its own there, so
+//! that tests that run beside each other do not disturb each other.
 #![forbid(unsafe_code)]
 
+mod dice;
+
 use std::cell::Cell;
+
+pub use dice::Dice;
 
 use randomness::Source;
 
@@ -11,7 +17,8 @@ thread_local! {
     static STATE: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// SplitMix64, a byte of each number. A thread without a seed gets nothing.
+/// SplitMix64, a byte of each number. A thread without a seed gets nothing. It is not [`Dice`]: the
+/// digests of recorded seeds follow from these bytes.
 const SOURCE: Source = |bytes| {
     let Some(mut state) = STATE.get() else { return false };
     for byte in bytes {

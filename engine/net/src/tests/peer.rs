@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::vec;
 use std::vec::Vec;
 
+use chance::Dice;
 use machine::{Checksum, Frame, Micros, Offloads};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
@@ -91,19 +92,18 @@ struct Weather {
 /// One direction of the wire.
 struct Wire {
     weather: Weather,
-    dice: u64,
+    dice: Dice,
     under_way: VecDeque<Vec<u8>>,
     late: Option<Vec<u8>>,
 }
 
 impl Wire {
     fn new(weather: Weather, seed: u64) -> Wire {
-        Wire { weather, dice: seed, under_way: VecDeque::new(), late: None }
+        Wire { weather, dice: Dice::new(seed), under_way: VecDeque::new(), late: None }
     }
 
     fn happens(&mut self, in_a_thousand: u64) -> bool {
-        self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.dice >> 33) % 1_000 < in_a_thousand
+        self.dice.happens(10 * in_a_thousand)
     }
 
     fn put(&mut self, frame: Vec<u8>) {

@@ -1,6 +1,6 @@
 //! The messages of a conversation, found wherever they are filed.
 
-use super::disk::{Cut, Dice};
+use super::disk::Cut;
 use super::rig::{MIB, Rig};
 use crate::chunk::{CHUNK_OCTETS, SUMMARY_BYTES};
 use crate::conversations::{CONVERSED_BYTES, Conversations};
@@ -8,6 +8,7 @@ use crate::messages::Entry;
 use crate::types::{ARCHIVE, AccountId, INBOX, MailboxId, SENT, Uid};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use chance::Dice;
 
 const MAILBOXES: [MailboxId; 3] = [INBOX, SENT, ARCHIVE];
 
@@ -45,18 +46,18 @@ fn check(rig: &Rig, account: AccountId) {
 fn the_messages_of_a_conversation_are_found_wherever_they_are_and_no_others() {
     let mut rig = Rig::new(16 * MIB);
     let (ada, bob) = (rig.create("ada@example.org"), rig.create("bob@example.org"));
-    let mut dice = Dice(1);
+    let mut dice = Dice::new(1);
     for number in 0..400 {
         rig.store.summarize_with(summarize);
         let mailbox = MAILBOXES[dice.below(3) as usize];
         let there: Vec<u32> = rig.list_in(ada, mailbox).iter().map(|message| message.uid.0).collect();
-        let some: Vec<u32> = there.into_iter().filter(|_| dice.chance(8)).collect();
+        let some: Vec<u32> = there.into_iter().filter(|_| dice.one_in(8)).collect();
         match dice.below(8) {
             0 if !some.is_empty() => rig.remove_in(ada, mailbox, &some).unwrap(),
             1 if !some.is_empty() => {
                 rig.file(ada, mailbox, &some, MAILBOXES[dice.below(3) as usize]);
             }
-            2 if dice.chance(4) => rig = rig.cut(Cut::Dice),
+            2 if dice.one_in(4) => rig = rig.cut(Cut::Dice),
             3 => rig.deliver(&[ada, bob], &alloc::vec![dice.below(8) as u8; 2 * CHUNK_OCTETS]).unwrap(),
             _ => rig.deliver(&[ada], &alloc::vec![dice.below(8) as u8; 40]).unwrap(),
         }

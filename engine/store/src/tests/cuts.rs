@@ -7,6 +7,7 @@ use crate::types::{AccountId, INBOX, Recipient};
 use crate::{NoteChange, block};
 use alloc::string::String;
 use alloc::vec::Vec;
+use chance::Dice;
 
 /// Tells a story turn by turn, one completion a turn, and cuts it at every point in every way.
 pub(super) fn at_every_point(mut start: Rig, act: impl Fn(&mut Rig), check: impl Fn(Rig, bool)) -> usize {
@@ -26,7 +27,7 @@ pub(super) fn at_every_point(mut start: Rig, act: impl Fn(&mut Rig), check: impl
         }
         for seed in 0..20 {
             let mut disk = start.disk.clone();
-            disk.dice.0 ^= seed * 7919;
+            disk.dice = Dice::new(seed * 7919);
             disk.cut(Cut::Dice);
             check(Rig::on(disk), acknowledged);
             points += 1;
@@ -159,7 +160,7 @@ fn formatting_cut_anywhere_leaves_a_disk_that_is_formatted_next_time() {
         }
         for seed in 0..50 {
             let mut disk = start.disk.clone();
-            disk.dice.0 ^= seed * 7919;
+            disk.dice = Dice::new(seed * 7919);
             disk.cut(Cut::Dice);
             assert!(Rig::on(disk).serving());
         }

@@ -1,6 +1,6 @@
 //! Rot, misdirection, lost journals, foreign and newer disks, failing devices.
 
-use super::disk::{Cut, Dice, Fate, TestDisk};
+use super::disk::{Cut, Fate, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits, password};
 use crate::account::{Account, NewAccount};
 use crate::finding::Damage;
@@ -15,6 +15,7 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use chance::Dice;
 use machine::SECTOR_BYTES;
 
 /// A disk with some mail of all kinds, and what is in it.
@@ -286,7 +287,7 @@ fn a_rebuild_leaves_the_space_that_deleting_needs() {
 fn a_misdirected_or_lost_write_costs_at_most_one_message() {
     let filled = filled();
     let sectors = filled.disk.used_sectors();
-    let mut dice = Dice(7);
+    let mut dice = Dice::new(7);
     for sector in &sectors {
         let from = sectors[dice.below(sectors.len() as u64) as usize];
         for bytes in [filled.disk.peek(from), [0; SECTOR_BYTES]] {
@@ -800,13 +801,13 @@ fn fsck_of_a_blank_disk_says_so_and_leaves_it_blank() {
 fn nothing_on_a_disk_makes_opening_panic() {
     let filled = filled();
     let sectors = filled.disk.used_sectors();
-    let mut dice = Dice(3);
+    let mut dice = Dice::new(3);
     for _ in 0..400 {
         let mut disk = filled.disk.clone();
         for _ in 0..1 + dice.below(60) {
             let sector = sectors[dice.below(sectors.len() as u64) as usize];
             disk.rot(sector);
-            if dice.chance(3) {
+            if dice.one_in(3) {
                 disk.unreadable.insert(sector + dice.below(9));
             }
         }

@@ -7,30 +7,9 @@ use crate::layout::{PAGE_BYTES, PAGE_SECTORS};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use chance::Dice;
 use core::ops::Range;
 use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTOR_BYTES, Sector};
-
-/// Random numbers from a seed (splitmix64).
-#[derive(Clone)]
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ mixed >> 31
-    }
-
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    pub(crate) fn chance(&mut self, one_in: u64) -> bool {
-        self.below(one_in) == 0
-    }
-}
 
 type SectorBytes = [u8; SECTOR_BYTES];
 
@@ -105,6 +84,7 @@ pub(crate) struct TestDisk {
     volatile: Vec<Volatile>,
     queue: Vec<(DiskRequestCopy, u64)>,
     clock: u64,
+    seed: u64,
     pub(crate) dice: Dice,
     pub(crate) unreadable: BTreeSet<u64>,
     pub(crate) hold_reads: bool,
@@ -129,6 +109,11 @@ struct DiskRequestCopy {
 }
 
 impl TestDisk {
+    /// The random numbers that the machine gives a store that opens this disk.
+    pub(crate) fn store_seed(&self) -> [u8; 32] {
+        [self.seed.wrapping_add(self.writes) as u8; 32]
+    }
+
     pub(crate) fn new(bytes: u64, seed: u64) -> TestDisk {
         TestDisk {
             durable: BTreeMap::new(),
@@ -136,7 +121,8 @@ impl TestDisk {
             volatile: Vec::new(),
             queue: Vec::new(),
             clock: 0,
-            dice: Dice(seed),
+            seed,
+            dice: Dice::new(seed),
             unreadable: BTreeSet::new(),
             hold_reads: false,
             fail_reads: false,
@@ -403,7 +389,7 @@ impl TestDisk {
     fn garbage(&mut self) -> SectorBytes {
         let mut bytes = [0; SECTOR_BYTES];
         for word in bytes.chunks_mut(8) {
-            word.copy_from_slice(&self.dice.next().to_le_bytes());
+            word.copy_from_slice(&self.dice.roll().to_le_bytes());
         }
         bytes
     }

@@ -6,7 +6,7 @@
 
 extern crate std;
 
-use super::disk::{Cut, Dice};
+use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, limits};
 use crate::Recipient;
 use crate::outcome::Outcome;
@@ -14,6 +14,7 @@ use crate::types::{ARCHIVE, AccountId, Flags, INBOX, Limits, MailboxId, MarkChan
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::vec::Vec;
+use chance::Dice;
 use machine::UnixTime;
 
 /// Octets of the largest message that the server takes. On a small disk a message has a twentieth
@@ -34,7 +35,7 @@ fn octets_of(number: u64, length: usize) -> Vec<u8> {
 /// Half of all messages have less than 4.5 KB, one in ten has more than 20 KB, and some are as
 /// large as may be: a log-normal distribution, as is found of mail, with a mean of some 9 KB.
 fn length_of(dice: &mut Dice, octets_max: u64) -> usize {
-    if dice.chance(40_000) {
+    if dice.one_in(40_000) {
         return (octets_max - dice.below(1000)) as usize;
     }
     // The sum of twelve even numbers is close to a normal one.
@@ -77,7 +78,7 @@ impl World {
         };
         let accounts = (0..accounts).map(make).collect();
         let octets_max = OCTETS_MAX.min(bytes / 20);
-        World { rig, dice: Dice(bytes ^ messages), accounts, now: NOW, next: 1, octets: 0, octets_max }
+        World { rig, dice: Dice::new(bytes ^ messages), accounts, now: NOW, next: 1, octets: 0, octets_max }
     }
 
     /// Messages for one account, which one flush commits.
@@ -147,7 +148,7 @@ impl World {
         let Account { id, mailboxes } = &mut self.accounts[place];
         let known = mailboxes.get_mut(&mailbox).unwrap();
         let old = known.len() / 50;
-        let uids: BTreeSet<Uid> = known.keys().take(old.min(400)).copied().filter(|_| self.dice.chance(2)).collect();
+        let uids: BTreeSet<Uid> = known.keys().take(old.min(400)).copied().filter(|_| self.dice.one_in(2)).collect();
         if uids.is_empty() {
             return;
         }
@@ -168,7 +169,7 @@ impl World {
                 let known = |(uid, known): (&Uid, &Known)| (*uid, known.length, known.flags);
                 assert!(listed.iter().map(seen).eq(messages.iter().map(known)), "a mailbox is not what it was");
                 for (info, known) in listed.iter().zip(messages.values()) {
-                    if self.dice.chance(one_in) {
+                    if self.dice.one_in(one_in) {
                         let octets = self.rig.read_in(account.id, *mailbox, info);
                         assert!(octets == Ok(octets_of(known.number, known.length)), "message {} is not", known.number);
                     }

@@ -4,7 +4,7 @@
 //! What is checked after each cut: acknowledged mail is present, intact, once, under the UID it was seen with; mail
 //! that was not acknowledged is wholly present or wholly absent, and stays so; removed mail stays removed; UIDs only grow.
 
-use super::disk::{Cut, Dice, TestDisk};
+use super::disk::{Cut, TestDisk};
 use super::rig::{NOW, Rig, body, password as in_place};
 use crate::outcome::{Outcome, Refusal};
 use crate::types::{
@@ -17,6 +17,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use chance::Dice;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
@@ -108,7 +109,7 @@ impl World {
                 Account { id, address, passwords, notes, messages: BTreeMap::new(), highest_uids: BTreeMap::new() }
             })
             .collect();
-        let dice = Dice(seed ^ 0xABCD);
+        let dice = Dice::new(seed ^ 0xABCD);
         let (waiting, streams) = (BTreeMap::new(), Vec::new());
         World { rig, dice, accounts, waiting, streams, next_token: 1, cuts: 0, full: 0, has_failed: false }
     }
@@ -131,7 +132,7 @@ impl World {
 
     fn begin(&mut self) {
         let first = self.dice.below(self.accounts.len() as u64) as usize;
-        let count = if self.dice.chance(4) { 2.min(self.accounts.len()) } else { 1 };
+        let count = if self.dice.one_in(4) { 2.min(self.accounts.len()) } else { 1 };
         let mut to: Vec<usize> = (0..count).map(|number| (first + number) % self.accounts.len()).collect();
         let owners = self.rig.owners;
         let owner = |number: &usize| owners.of(self.accounts[*number].id);
@@ -147,7 +148,7 @@ impl World {
         let token = self.next_token;
         self.next_token += 1;
         let mut octets = body(token, length as usize);
-        let head = if self.dice.chance(2) { 0 } else { length.min(8 * self.dice.below(256)) as usize / 8 * 8 };
+        let head = if self.dice.one_in(2) { 0 } else { length.min(8 * self.dice.below(256)) as usize / 8 * 8 };
         octets.rotate_left(head);
         let head = Head::of(head).unwrap();
         self.streams.push(Stream { id, token, to, octets, head, appended: 0, waits_for: None });
@@ -167,7 +168,7 @@ impl World {
         }
         let store = self.rig.at(self.accounts[stream.to[0]].id);
         let rest = &stream.octets[stream.appended..];
-        if self.dice.chance(40) {
+        if self.dice.one_in(40) {
             store.abort(stream.id);
             self.streams.swap_remove(chosen);
             return;
@@ -270,7 +271,7 @@ impl World {
     fn set_password(&mut self) {
         let account = self.dice.below(self.accounts.len() as u64) as usize;
         let (number, continuation) = self.rig.continuation();
-        let password = format!("password {}", self.dice.next());
+        let password = format!("password {}", self.dice.roll());
         let id = self.accounts[account].id;
         if self.rig.at(id).set_password(id, &in_place(&password, &format!("proof of {password}")), continuation).is_ok()
         {
@@ -453,7 +454,7 @@ impl World {
     /// The disk is tried again until it serves: from then on what was refused is not there, and
     /// does not come back.
     pub(super) fn serve_again(&mut self) {
-        while self.dice.chance(3) {
+        while self.dice.one_in(3) {
             self.rig.store.retry();
             self.disk_fails(12);
         }
@@ -481,7 +482,7 @@ impl World {
             // How many cores there are is new each time.
             rig.cores = 2 + self.dice.below(7) as u8;
         }
-        while self.dice.chance(3) {
+        while self.dice.one_in(3) {
             rig = rig.cut_while_opening(Cut::Dice);
             for _ in 0..self.dice.below(30) {
                 rig.turn(1);

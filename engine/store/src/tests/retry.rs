@@ -283,7 +283,7 @@ fn live(cores: u8, seed: u64, bytes: u64, accounts: usize, failures: u32) {
             }
             _ => world.serve_again(),
         }
-        if world.dice.chance(3) {
+        if world.dice.one_in(3) {
             world = world.cut();
         }
     }

@@ -8,6 +8,7 @@ use crate::types::{AccountId, Closing, INBOX, Limits, MailboxId, MessageInfo, Re
 use crate::{DeliveryId, Owners, Report, Store, fsck};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use chance::Dice;
 use machine::{CoreId, UnixTime};
 use tasks::{Continuation, Entry, FrameId};
 
@@ -40,11 +41,11 @@ pub(crate) fn password<'a>(hash: &'a str, verifier: &'a str) -> NewPassword<'a> 
 
 /// Octets of a message that no other message has.
 pub(crate) fn body(number: u64, length: usize) -> Vec<u8> {
-    let mut dice = super::disk::Dice(number);
+    let mut dice = Dice::new(number);
     let mut octets = Vec::with_capacity(length + 8);
     octets.extend_from_slice(&number.to_le_bytes());
     while octets.len() < length {
-        octets.extend_from_slice(&dice.next().to_le_bytes());
+        octets.extend_from_slice(&dice.roll().to_le_bytes());
     }
     octets.truncate(length);
     octets
@@ -72,7 +73,7 @@ impl Rig {
 
     /// A store that has not begun to read.
     pub(crate) fn opening(disk: TestDisk) -> Rig {
-        let store = Store::new(limits(), disk.disk(), [disk.dice.0 as u8; 32]);
+        let store = Store::new(limits(), disk.disk(), disk.store_seed());
         Rig::with(store, disk, 0, 0)
     }
 
@@ -86,7 +87,7 @@ impl Rig {
     pub(crate) fn cut_while_opening(mut self, cut: Cut) -> Rig {
         self.disk.cut(cut);
         let mut seed = [self.openings.wrapping_add(1); 32];
-        seed[..8].copy_from_slice(&self.disk.dice.next().to_le_bytes());
+        seed[..8].copy_from_slice(&self.disk.dice.roll().to_le_bytes());
         let store = Store::keeper(self.limits, self.disk.disk(), seed, self.cores);
         let mut rig = Rig::with(store, self.disk, self.next, self.openings.wrapping_add(1));
         (rig.cores, rig.limits) = (self.cores, self.limits);
@@ -101,7 +102,7 @@ impl Rig {
 
     /// Stores of several cores on a disk; until they begin to share, the first one has all.
     pub(crate) fn of_cores(disk: TestDisk, cores: u8) -> Rig {
-        let store = Store::keeper(limits(), disk.disk(), [disk.dice.0 as u8; 32], cores);
+        let store = Store::keeper(limits(), disk.disk(), disk.store_seed(), cores);
         let mut rig = Rig::with(store, disk, 0, 0);
         rig.settle();
         rig.cores = cores;
@@ -146,12 +147,12 @@ impl Rig {
     /// Carries some of what the cores tell each other, as the dice say; all in the end.
     fn carry(&mut self) {
         for (guest, core) in self.guests.iter_mut().zip(1..) {
-            while !self.disk.dice.chance(8)
+            while !self.disk.dice.one_in(8)
                 && let Some(errand) = guest.next_errand()
             {
                 self.store.errand_arrived(CoreId(core), errand);
             }
-            while !self.disk.dice.chance(8)
+            while !self.disk.dice.one_in(8)
                 && let Some(answer) = self.store.next_answer(CoreId(core))
             {
                 guest.answer_arrived(answer);

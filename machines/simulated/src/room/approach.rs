@@ -1,6 +1,6 @@
 //! How clients come: by which port, and what hides what they say there.
 
-use crate::Dice;
+use chance::Dice;
 
 /// What hides what a client says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

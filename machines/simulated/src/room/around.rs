@@ -1,8 +1,10 @@
 //! What a client of a room is given when it does something, and whether it goes on.
 
+use chance::Dice;
+
 use super::chronicle::Chronicle;
 use super::ledger::Ledger;
-use crate::{Client, Dice};
+use crate::Client;
 
 /// Whether a client goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
+use chance::Dice;
+
 use super::approach::Approach;
 use super::around::{Around, Progress};
 use super::line::{Line, field, in_one};
 use super::reader::Appetite;
 use super::site::{CODINGS, MODIFIED, pages};
 use super::two::{Response, Two};
-use crate::Dice;
 
 /// A date before and one after [`MODIFIED`].
 const BEFORE: &str = "Sat, 05 Nov 1994 08:49:37 GMT";

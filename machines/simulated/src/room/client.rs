@@ -1,5 +1,6 @@
 //! The clients of a room: who they are, when they do something, and how they leave.
 
+use chance::Dice;
 use machine::{Instant, Micros};
 
 use super::around::{Around, Progress};
@@ -13,7 +14,7 @@ use super::reader::Reader;
 use super::sender::Sender;
 use super::shield::Shield;
 use super::station::Station;
-use crate::{Client, Dice};
+use crate::Client;
 
 /// How long a client may be left without an answer where nothing is wrong (any more): timeouts that have doubled a few times
 /// are a part of it, and no service's own patience is as short.

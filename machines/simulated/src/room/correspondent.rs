@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use chance::Dice;
 use machine::Instant;
 use sometimes::sometimes;
 
@@ -17,7 +18,6 @@ use super::lists::{Extent, Row, View};
 use super::page::Page;
 use super::reader::Appetite;
 use super::two::Two;
-use crate::Dice;
 
 /// Rows of a page that is not full.
 const ROWS_MAX: usize = 49;

@@ -7,13 +7,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use chance::Dice;
 use machine::SECTOR_BYTES;
 
 use super::layout::{OCTETS_FROM, PAGE};
 use super::ledger::Ledger;
 use super::scenario::Decay;
+use crate::MemoryDisk;
 use crate::disk::{Blemish, SectorBytes};
-use crate::{Dice, MemoryDisk};
 
 /// The longest chunk of a body, in pages.
 const CHUNK_PAGES_MAX: u64 = 8;

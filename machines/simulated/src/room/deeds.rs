@@ -1,5 +1,6 @@
 //! What a client does at the webmail, and what it makes of the page that says what came of it.
 
+use chance::Dice;
 use machine::Micros;
 use sometimes::sometimes;
 
@@ -12,7 +13,6 @@ use super::line::Line;
 use super::lists::{Row, View};
 use super::page::Page;
 use super::remote::Mailbox;
-use crate::Dice;
 
 /// Where messages are moved by their buttons, and what those are called.
 const TARGETS: [(u32, &str); 4] = [(INBOX, "inbox"), (4, "archive"), (5, "junk"), (6, "trash")];

@@ -2,11 +2,10 @@
 //!
 //! What no honest peer might have meant, and what a correct TCP takes no notice of: see `docs/faults.md`.
 
+use chance::Dice;
 use smoltcp::wire::{
     EthernetFrame, EthernetProtocol, IpAddress, IpProtocol, Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber,
 };
-
-use crate::Dice;
 
 /// Makes of a good frame one with right checksums and a header that says something else; the good one comes too. `None` if
 /// it is no segment.

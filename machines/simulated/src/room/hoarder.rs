@@ -5,12 +5,13 @@
 //! The client reads what the machine says, and stays until the machine ends the connection. No
 //! login succeeds.
 
+use chance::Dice;
+
 use super::approach::{Approach, Way};
 use super::around::{Around, Progress};
 use super::fixture::{ACCOUNTS, HOSTNAME};
 use super::line::Line;
 use super::two::Two;
-use crate::Dice;
 
 /// Octets of half a message.
 const HALF_A_MESSAGE: usize = 100_000;

@@ -72,7 +72,7 @@ impl Ledger {
 mod tests {
     use super::super::fixture::ACCOUNTS;
     use super::*;
-    use crate::Dice;
+    use chance::Dice;
 
     #[test]
     fn a_letter_on_bad_sectors_may_still_be_refused_by_the_reply_that_is_on_its_way() {

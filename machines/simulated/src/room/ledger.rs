@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use chance::Dice;
 use sometimes::sometimes;
 
 use super::doubt::{Asked, Doubt};
@@ -12,7 +13,6 @@ use super::letter::{Fate, Found, Letter, LetterId, Moment, OWN, WRITTEN};
 use super::naming::ReportOf;
 use super::posted::{PostedId, PostedMessages, octets_near_an_edge};
 use super::remote::Mailbox;
-use crate::Dice;
 
 /// The ledger of one machine.
 pub(super) struct Ledger {

@@ -6,11 +6,12 @@
 
 use std::collections::VecDeque;
 
+use chance::Dice;
 use machine::{Instant, Micros};
 
 use super::fixture::HOSTNAME;
 use super::shield::Shield;
-use crate::{Client, Connection, Dice};
+use crate::{Client, Connection};
 
 /// How long a client listens to nothing before it leaves.
 const PATIENCE: Micros = Micros::from_secs(400);

@@ -1,5 +1,6 @@
 //! How a station's machine is made: what it is told, how large its engines are, and what its cores are like.
 
+use chance::Dice;
 use dkim::SigningKey;
 use machine::{Ethernet, Micros, UnixTime};
 use server::configuration::Configuration;
@@ -12,7 +13,7 @@ use super::remote::SMARTHOST;
 use super::scenario::{Rates, Scenario};
 use super::shield::certificates;
 use super::site;
-use crate::{CoreClock, Dice, Engines, MemoryDisk, Mood, SimulatedMachine};
+use crate::{CoreClock, Engines, MemoryDisk, Mood, SimulatedMachine};
 
 /// What a machine is made from whenever it starts.
 pub(super) struct Make {

@@ -7,13 +7,13 @@
 //! - At the end nothing waits: each recipient of an accepted message has it, or was reported.
 //! - A failure is never reported of a recipient that takes mail, unless the message is on bad sectors.
 
+use chance::Dice;
 use sometimes::sometimes;
 
 use super::layout::CHUNK_OCTETS;
 use super::letter::LetterId;
 use super::naming::{Named, ReportOf, number_behind};
 use super::remote::Mailbox;
-use crate::Dice;
 
 /// Numbers of these messages begin here: no letter has as high a number.
 pub(super) const NUMBERS_FROM: usize = 1_000_000;

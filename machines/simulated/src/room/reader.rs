@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use chance::Dice;
+
 use super::approach::Way;
 use super::around::{Around, Progress};
 use super::departure::Course;
@@ -9,7 +11,6 @@ use super::fixture::{ACCOUNTS, INBOX};
 use super::ledger::Ledger;
 use super::letter::{Found, LetterId, Moment};
 use super::line::Line;
-use crate::Dice;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Asked {

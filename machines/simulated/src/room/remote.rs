@@ -3,7 +3,7 @@
 //! Some mailboxes take each message at the first or a later attempt. One does not exist, and one is
 //! always deferred.
 
-use crate::Dice;
+use chance::Dice;
 
 /// Which host it is, by its address: 10.0.0.99.
 pub(super) const HOST: usize = 89;

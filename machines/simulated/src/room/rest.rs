@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chance::Dice;
 use machine::{Instant, Micros};
 use server::{Ending, InUse};
 
@@ -17,7 +18,6 @@ use super::reader::{Appetite, Reader};
 use super::sender::Sender;
 use super::station::Found;
 use super::world::Room;
-use crate::Dice;
 
 /// How long it may take until every client is done and nothing of theirs is left. A client's patience and an idle
 /// session's time are parts of it.

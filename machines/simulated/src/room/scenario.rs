@@ -4,10 +4,11 @@
 //! that is always there hides what happens without it), how often each comes, and the plan of deeds. Each concern has
 //! dice of its own, so that what is left out changes nothing of the rest.
 
+use chance::Dice;
 use machine::{Instant, Micros};
 
 use super::fault::{FAULTS, FAULTS_OF_CORES, Fault, Faults};
-use crate::{Dice, Mood};
+use crate::Mood;
 
 /// Longer than any room lives.
 const FOR_GOOD: Micros = Micros::from_secs(1_000_000);

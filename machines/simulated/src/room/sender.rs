@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use chance::Dice;
 use sometimes::sometimes;
 
 use super::approach::{Approach, Way};
@@ -12,7 +13,6 @@ use super::letter::LetterId;
 use super::line::Line;
 use super::posted::PostedId;
 use super::remote::Mailbox;
-use crate::Dice;
 
 /// What the reply to something said is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

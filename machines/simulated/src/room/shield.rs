@@ -12,6 +12,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use chance::Dice;
 use machine::{Instant, Micros};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use rustls::client::Resumption;
@@ -24,7 +25,6 @@ use tls::Certificate;
 
 use super::approach::Approach;
 use super::fixture::{HOSTNAME, STARTED_SECONDS};
-use crate::Dice;
 
 /// The head of a record.
 const HEAD_BYTES: usize = 5;

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use chance::Dice;
 use machine::{Ethernet, Instant, Micros};
 use server::{Ending, Next};
 use smoltcp::wire::{Ipv4Address, Ipv6Address};
@@ -14,7 +15,7 @@ use smoltcp::wire::{Ipv4Address, Ipv6Address};
 use super::chronicle::Chronicle;
 use super::make::{self, Cores, Make};
 use super::scenario::{Rates, Scenario};
-use crate::{Dice, Engines, MemoryDisk, Mood, SimulatedMachine};
+use crate::{Engines, MemoryDisk, Mood, SimulatedMachine};
 
 /// Turns in a row that brought nothing, after which the engine is found to spin.
 const IDLE_TURNS_MAX: u32 = 1_000;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use chance::Dice;
 use machine::{Ethernet, Instant, Micros};
 use smoltcp::wire::{EthernetFrame, EthernetProtocol, PrettyPrinter};
 
@@ -11,7 +12,6 @@ use super::chronicle::Chronicle;
 use super::forgery::forge;
 use super::narrow::{End, Narrow};
 use super::scenario::Rates;
-use crate::Dice;
 
 pub(super) struct Wire {
     pub(super) rates: Rates,

@@ -1,5 +1,6 @@
 //! The world of a room: its machines, hosts and clients, and the scheduler that lets each do something when it is due.
 
+use chance::Dice;
 use machine::{Ethernet, Instant, Micros};
 use server::InUse;
 use smoltcp::wire::IpAddress;
@@ -29,7 +30,6 @@ use super::sender::Sender;
 use super::shield::{Mischief, Shield};
 use super::station::{Power, Station};
 use super::wire::Wire;
-use crate::Dice;
 
 /// Steps after which a room is stuck.
 const STEPS_MAX: u64 = 20_000_000;

@@ -5,11 +5,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use chance::Dice;
 use http::Site;
 use machine::Micros;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, HandshakeKind};
-use simulated::{Dice, MemoryDisk, Mood};
+use simulated::{MemoryDisk, Mood};
 use tls::Certificate;
 
 use super::room::pages::site;

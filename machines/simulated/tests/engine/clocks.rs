@@ -4,8 +4,9 @@
 
 use super::far::{LETTER as LETTER_AWAY, Mood, World, serving};
 use super::room::{Room, usual_sizes};
+use chance::Dice;
 use machine::UnixTime;
-use simulated::{Dice, MemoryDisk};
+use simulated::MemoryDisk;
 
 const LETTER: &[u8] = b"Subject: Hello\r\n\r\nDear Ada\r\n";
 /// The 25th of November 2026.

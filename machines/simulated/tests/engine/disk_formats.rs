@@ -11,13 +11,14 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
+use chance::Dice;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use http::Site;
 use sha2::{Digest as _, Sha256};
+use simulated::MemoryDisk;
 use simulated::room::{Contents, contents_on, with_message};
-use simulated::{Dice, MemoryDisk};
 use store::{DRAFTS, Flags, MailboxId, OUTBOX};
 
 use super::certificates::{self, client, send_part};

@@ -3,9 +3,10 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use super::room::{CONFIGURATION, NO_QUOTA, Room, Talk, usual_sizes};
+use chance::Dice;
 use machine::Micros;
 use server::{Ending, InUse};
-use simulated::{Dice, MemoryDisk, Mood};
+use simulated::{MemoryDisk, Mood};
 
 const LETTER: &[u8] = b"Subject: Hello\r\n\r\nDear Ada\r\n";
 

@@ -2,11 +2,12 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
 use dkim::SigningKey;
 use http::Site;
 use machine::{Instant, Micros};
 use server::Sizes;
-use simulated::{Connection, Dice, MemoryDisk};
+use simulated::{Connection, MemoryDisk};
 
 use super::far_secrets::{Secrecy, Veil, shown};
 use super::names::{NAME_SERVER_LINE, NameServer};

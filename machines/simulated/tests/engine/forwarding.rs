@@ -2,9 +2,10 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
 use http::Site;
+use simulated::MemoryDisk;
 use simulated::room::with_message;
-use simulated::{Dice, MemoryDisk};
 use store::{Flags, OUTBOX};
 
 use super::far::{LETTER, Mood, Taken, World, configuration, world_of};

@@ -49,7 +49,7 @@ fn the_machine_has_the_same_addresses_after_a_power_cut() {
     let mut first = room();
     let before = addresses(&first);
     first.pass(Micros::from_secs(1));
-    let disk = first.machine.disk.power_cut(&mut simulated::Dice::new(7));
+    let disk = first.machine.disk.power_cut(&mut chance::Dice::new(7));
     let configuration = CONFIGURATION.replace("address = \"10.0.0.2/24\"", "address = [\"2001:db8::2/64\"]");
     let mut second = Room::configured(99, disk, usual_sizes(), &configuration);
     second.until("the address is ours", |room| room.console_says("2001:db8::2/64"));

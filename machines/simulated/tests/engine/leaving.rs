@@ -2,9 +2,10 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
 use machine::Micros;
 use server::InUse;
-use simulated::{Dice, MemoryDisk};
+use simulated::MemoryDisk;
 
 use super::far::{ADA, LETTER, Mood, is_whole, serving, serving_pages};
 use super::room::DISK_BYTES;

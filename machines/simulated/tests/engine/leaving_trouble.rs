@@ -2,8 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
 use machine::{Micros, Sector};
-use simulated::{Dice, Mood as DiskMood};
+use simulated::Mood as DiskMood;
 
 use super::far::{LETTER, Mood, PEER, World, is_whole, serving, serving_narrowly};
 use super::names::IPV4;

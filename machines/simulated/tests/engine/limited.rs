@@ -2,9 +2,10 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
 use http::Site;
 use machine::{Machine as _, Micros};
-use simulated::{Dice, MemoryDisk};
+use simulated::MemoryDisk;
 
 use super::far::ADA;
 use super::room::shielded::Trust;

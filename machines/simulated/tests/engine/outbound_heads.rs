@@ -3,8 +3,9 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
 use http::Site;
-use simulated::{Dice, MemoryDisk};
+use simulated::MemoryDisk;
 
 use super::far::{Mood, Taken, World, configuration, world_of};
 use super::forwarding::of;

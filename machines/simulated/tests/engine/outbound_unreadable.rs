@@ -2,9 +2,10 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
 use machine::Sector;
+use simulated::MemoryDisk;
 use simulated::room::{letters_on, with_message};
-use simulated::{Dice, MemoryDisk};
 use store::{Flags, OUTBOX};
 
 use super::far::{LETTER, Mood, World};

@@ -2,10 +2,11 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
 use http::Site;
 use machine::Sector;
 use server::InUse;
-use simulated::{Dice, MemoryDisk};
+use simulated::MemoryDisk;
 
 use super::far::{GRACE, LETTER, Mood, World, configuration, world_of};
 use super::forwarding::of;

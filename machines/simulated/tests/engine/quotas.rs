@@ -2,8 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
 use http::Site;
-use simulated::{Dice, MemoryDisk};
+use simulated::MemoryDisk;
 
 use super::room::shielded::Trust;
 use super::room::{CONFIGURATION, DISK_BYTES, NO_QUOTA, Room, Talk, stuffed, usual_sizes};

@@ -2,9 +2,10 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
 use http::Site;
 use machine::Micros;
-use simulated::{Dice, MemoryDisk};
+use simulated::MemoryDisk;
 
 use super::far::{ADA, LETTER, Mood, World, configuration, world_of};
 use super::held_files::fill;

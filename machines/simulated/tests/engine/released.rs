@@ -2,8 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
 use machine::{Machine as _, Micros};
-use simulated::Dice;
 
 use super::far::{ADA, LETTER, Mood, World, configuration, serving, world_of};
 use super::room::{Room, usual_sizes};

@@ -126,7 +126,7 @@ fn who_has_an_account_is_let_in_on_every_core_and_after_a_restart() {
             room.close(&talk);
         }
         room.until_nothing_is_in_use();
-        room = serving_on(3, room.machine.disk.power_cut(&mut simulated::Dice::new(2))).0;
+        room = serving_on(3, room.machine.disk.power_cut(&mut chance::Dice::new(2))).0;
     }
 }
 
@@ -158,7 +158,7 @@ fn nobody_learns_from_what_is_asked_who_has_an_account() {
             room.close(&talk);
         }
         room.until_nothing_is_in_use();
-        room = serving_on(5, room.machine.disk.power_cut(&mut simulated::Dice::new(4))).0;
+        room = serving_on(5, room.machine.disk.power_cut(&mut chance::Dice::new(4))).0;
     }
     assert!(salts.iter().all(|of_one| *of_one == salts[0]), "on each core, and after a restart: {salts:?}");
     salts[0].sort();

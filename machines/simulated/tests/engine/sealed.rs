@@ -2,11 +2,12 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
 use dkim::{Algorithm, ChainVerdict, Reading, SigningKey};
 use dns::{Answer, Knowledge, Record};
 use http::Site;
 use machine::Machine;
-use simulated::{Dice, MemoryDisk};
+use simulated::MemoryDisk;
 
 use super::chains::{publish, sealed};
 use super::far::{Mood, World, world_of};

@@ -2,9 +2,10 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
 use http::Site;
 use machine::Micros;
-use simulated::{Dice, Mood};
+use simulated::Mood;
 
 use super::room::prover::Prover;
 use super::room::shielded::Trust;

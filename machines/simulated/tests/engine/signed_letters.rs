@@ -2,11 +2,12 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
 use dkim::Reason;
 use http::Site;
 use machine::{Machine, Micros};
 use server::InUse;
-use simulated::{Dice, MemoryDisk};
+use simulated::MemoryDisk;
 
 use crate::CORES;
 

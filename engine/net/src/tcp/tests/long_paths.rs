@@ -4,10 +4,11 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use chance::Dice;
 use machine::{BLOCK_BYTES, Instant, Micros, Piece};
 
 use super::Conversation;
-use super::pipe::{Dice, cut, heard, joined};
+use super::pipe::{cut, heard, joined};
 use crate::tcp::flight::Flight;
 use crate::tcp::run::Fate;
 use crate::tcp::{PoolSizes, Pools, SEND_BYTES, SegmentToSend, SendLimits, SequenceNumber, Tcb};

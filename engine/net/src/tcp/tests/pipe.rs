@@ -3,6 +3,7 @@
 
 use alloc::vec::Vec;
 
+use chance::Dice;
 use machine::{Instant, Micros, Piece};
 
 use super::conversation::{SIZES, bytes_at};
@@ -10,31 +11,6 @@ use crate::tcp::{
     Beginning, CloseReason, Ended, Flags, Full, HalfOpenTable, HalfOpenVerdict, PoolSizes, Pools, SegmentRepr,
     SegmentToSend, SendLimits, SequenceNumber, Tcb,
 };
-
-/// Numbers that a seed decides (SplitMix64).
-pub(super) struct Dice(u64);
-
-impl Dice {
-    pub(super) fn new(seed: u64) -> Dice {
-        Dice(seed)
-    }
-
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    fn percent(&mut self, chance: u64) -> bool {
-        self.below(100) < chance
-    }
-}
 
 /// What the pipe does, in percent, and the delay in milliseconds, at random up to which more is added.
 #[derive(Clone, Copy)]
@@ -189,9 +165,9 @@ pub(super) fn cut(segment: &SegmentToSend, payload: &[u8]) -> Vec<(SegmentToSend
 
 fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Instant {
     let mut dice = Dice::new(seed);
-    let mut now = Instant(dice.next() % 10_000_000_000);
-    let iss = [0, 1]
-        .map(|_| if dice.percent(50) { 0u32.wrapping_sub(dice.below(100_000) as u32) } else { dice.next() as u32 });
+    let mut now = Instant(dice.roll() % 10_000_000_000);
+    let iss =
+        [0, 1].map(|_| if dice.one_in(2) { 0u32.wrapping_sub(dice.below(100_000) as u32) } else { dice.roll() as u32 });
     let mss = [0, 1].map(|_| 200 + dice.below(1300) as u16);
     let start = now;
     let mut place = 0;
@@ -209,7 +185,7 @@ fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Insta
                 continue;
             }
             let mut sent = Vec::new();
-            let full = dice.percent(weather.card_full);
+            let full = dice.happens(100 * weather.card_full);
             let mut room = if full { dice.below(3) } else { u64::MAX };
             let result =
                 end.tcb.output(now, end.limits, &end.pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
@@ -222,7 +198,8 @@ fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Insta
             assert!(result.is_err() || !end.tcb.wants_output());
             end.tcb.assert_invariants();
             for (segment, payload) in sent {
-                let copies = usize::from(!dice.percent(weather.loses)) + usize::from(dice.percent(weather.repeats));
+                let copies =
+                    usize::from(!dice.happens(100 * weather.loses)) + usize::from(dice.happens(100 * weather.repeats));
                 for _ in 0..copies {
                     let delay = Micros::from_millis(weather.delay + dice.below(weather.jitter + 1));
                     pipe.push(InFlight { at: now + delay, to: 1 - place, segment, payload: payload.clone() });
@@ -284,7 +261,7 @@ const FAIR: Weather = Weather { loses: 0, repeats: 0, delay: 10, jitter: 0, card
 fn in_fair_weather_streams_arrive_in_little_more_than_their_round_trips() {
     for seed in 0..20 {
         let mut dice = Dice::new(seed);
-        let _ = dice.next();
+        let _ = dice.roll();
         run(seed, FAIR, [100_000, 50_000], SIZES);
     }
 }

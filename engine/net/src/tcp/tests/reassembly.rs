@@ -3,8 +3,9 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use chance::Dice;
+
 use super::conversation::Session;
-use super::pipe::Dice;
 use super::{Conversation, everywhere};
 
 /// All orders of `items`.
@@ -73,7 +74,7 @@ fn every_order_with_a_fin_ends_the_stream_once() {
 fn random_cuts_repetitions_and_orders_over_the_whole_window_arrive_whole() {
     for seed in 0..60 {
         let mut dice = Dice::new(seed);
-        let mut talk = Conversation::established_at(dice.next() as u32, dice.next() as u32);
+        let mut talk = Conversation::established_at(dice.roll() as u32, dice.roll() as u32);
         let end = 150_001;
         // What has arrived is acknowledged in one piece at the start of each round, so all lies within the window.
         let mut rounds = 0;

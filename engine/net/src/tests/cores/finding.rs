@@ -2,12 +2,13 @@
 
 use std::vec::Vec;
 
+use chance::Dice;
 use machine::Micros;
 use smoltcp::wire::TcpControl;
 
 use super::super::messages::{PEER_CARD, Tcp};
 use super::super::world::{limits, our_address};
-use super::house::{Dice, House, Peer, Told};
+use super::house::{House, Peer, Told};
 use crate::Counter;
 use crate::{Addressing, Ipv6Addressing, Limits};
 
@@ -58,10 +59,10 @@ fn converse(house: &mut House, peer: &mut Peer, syns: usize, taken: usize, mut q
 fn a_connection_is_found_by_whichever_queue_its_frames_come_in_every_state() {
     for (cores, queues) in HOUSES {
         let mut house = House::new(cores, queues);
-        let mut dice = Dice(u64::from(cores) << 8 | u64::from(queues));
+        let mut dice = Dice::new(u64::from(cores) << 8 | u64::from(queues));
         for round in 0..60 {
             let mut peer = Peer::at_port(4_000 + round);
-            converse(&mut house, &mut peer, 1, 0, || dice.below(queues.into()));
+            converse(&mut house, &mut peer, 1, 0, || dice.index(queues.into()));
             house.waits(Micros::from_secs(130));
             house.remembers_nothing();
         }
@@ -79,11 +80,11 @@ fn a_connection_is_found_by_whichever_queue_its_frames_come_in_every_state() {
 fn a_syn_that_is_repeated_by_another_queue_makes_one_connection_whichever_answer_the_peer_takes() {
     for (cores, queues) in HOUSES {
         let mut house = House::new(cores, queues);
-        let mut dice = Dice(u64::from(cores) << 8 | u64::from(queues));
+        let mut dice = Dice::new(u64::from(cores) << 8 | u64::from(queues));
         for round in 0..60 {
             let mut peer = Peer::at_port(4_000 + round);
-            let (syns, taken) = (2 + dice.below(2), dice.below(3));
-            converse(&mut house, &mut peer, syns, taken, || dice.below(queues.into()));
+            let (syns, taken) = (2 + dice.index(2), dice.index(3));
+            converse(&mut house, &mut peer, syns, taken, || dice.index(queues.into()));
             assert_eq!(house.sum(|counters| counters.of(Counter::Accepted)), u64::from(round) + 1);
             house.waits(Micros::from_secs(130));
             house.remembers_nothing();
@@ -95,10 +96,10 @@ fn a_syn_that_is_repeated_by_another_queue_makes_one_connection_whichever_answer
 fn who_comes_back_by_another_queue_while_his_last_connection_is_remembered_is_let_in() {
     for (cores, queues) in HOUSES {
         let mut house = House::new(cores, queues);
-        let mut dice = Dice(u64::from(cores) << 8 | u64::from(queues));
+        let mut dice = Dice::new(u64::from(cores) << 8 | u64::from(queues));
         let mut peer = Peer::at_port(4_000);
         for _ in 0..30 {
-            converse(&mut house, &mut peer, 1, 0, || dice.below(queues.into()));
+            converse(&mut house, &mut peer, 1, 0, || dice.index(queues.into()));
             peer = Peer { next: peer.next.wrapping_add(100_000), ..peer };
             house.waits(Micros::from_millis(500));
             house.takes_told();
@@ -215,18 +216,18 @@ fn a_cookie_comes_back_by_any_queue_and_makes_one_connection() {
         house.settles();
         house.says();
         house.takes_told();
-        let mut dice = Dice(u64::from(cores));
+        let mut dice = Dice::new(u64::from(cores));
         for port in 0..12 {
             let mut peer = Peer::at_port(4_000 + port);
-            let queue = dice.below(queues.into());
+            let queue = dice.index(queues.into());
             // Every core has given cookies to somebody.
             (0..usize::from(queues)).for_each(|queue| drop(house.hears(queue, &Peer::at_port(9_000 + port).syn())));
             let said = house.hears(queue, &peer.syn());
             peer.takes(&said[0]);
             let ack = peer.says(TcpControl::None, b"");
             // It comes twice.
-            house.comes(dice.below(queues.into()), &ack);
-            house.comes(dice.below(queues.into()), &ack);
+            house.comes(dice.index(queues.into()), &ack);
+            house.comes(dice.index(queues.into()), &ack);
             house.settles();
             house.says();
             let told = house.takes_told();

@@ -3,12 +3,13 @@
 use std::vec;
 use std::vec::Vec;
 
+use chance::Dice;
 use machine::Micros;
 use smoltcp::wire::TcpControl;
 
 use super::super::messages::PEER_CARD;
 use super::super::world::{limits, our_address};
-use super::house::{Dice, House, Peer, Told};
+use super::house::{House, Peer, Told};
 use crate::Counter;
 use crate::{Addressing, ConnectionId, Ipv6Addressing, Limits};
 
@@ -120,11 +121,11 @@ fn a_burst_of_syns_is_spread_before_anybody_has_answered_one() {
 #[test]
 fn a_bucket_stays_where_it_has_connections_or_may_be_about_to_have_one() {
     let mut house = large(4, 1);
-    let mut dice = Dice(1);
+    let mut dice = Dice::new(1);
     let mut open: Vec<(usize, ConnectionId, Peer)> = Vec::new();
     for round in 0..3_000u16 {
         if open.len() > 300 || (!open.is_empty() && dice.below(3) == 0) {
-            let (core, connection, mut peer) = open.swap_remove(dice.below(open.len()));
+            let (core, connection, mut peer) = open.swap_remove(dice.index(open.len()));
             let fin = peer.says(TcpControl::Fin, b"");
             house.comes(0, &fin);
             house.nets[core].close(connection);

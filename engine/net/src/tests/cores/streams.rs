@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::vec;
 use std::vec::Vec;
 
+use chance::Dice;
 use machine::*;
 use tasks::Budget;
 
 use super::super::machine_in_memory::TestMachine;
 use super::super::messages::{PEER, PEER_CARD, US};
 use super::super::world::{SECRET, limits, our_address};
-use super::house::{Dice, House, Told};
+use super::house::{House, Told};
 use crate::Counter;
 use crate::tcp::PoolSizes;
 use crate::{
@@ -79,7 +80,7 @@ impl Talk {
         let mut client = Net::new(&config, &card.card, &[8; 32], house.now);
         client.begin_ipv6(house.now, &SECRET.map(|byte| byte ^ 1));
         let (to_house, ours, theirs) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
-        Talk { house, client, card, dice: Dice(seed), to_house, ours, theirs, lost_in_thousand: 0 }
+        Talk { house, client, card, dice: Dice::new(seed), to_house, ours, theirs, lost_in_thousand: 0 }
     }
 
     fn connect(&mut self) {
@@ -96,8 +97,8 @@ impl Talk {
         self.client.output(self.house.now, &mut self.card, &mut Budget::new(1_000));
         self.to_house.extend(self.card.sent.drain(..));
         while let Some(frame) = self.to_house.pop_front() {
-            if self.dice.below(1_000) >= self.lost_in_thousand {
-                self.house.comes(self.dice.below(queues), &frame);
+            if self.dice.index(1_000) >= self.lost_in_thousand {
+                self.house.comes(self.dice.index(queues), &frame);
             }
         }
         for core in 0..self.house.count() {
@@ -109,7 +110,7 @@ impl Talk {
         }
         self.house_goes_on();
         for frame in self.house.says() {
-            if self.dice.below(1_000) >= self.lost_in_thousand {
+            if self.dice.index(1_000) >= self.lost_in_thousand {
                 self.client_hears(&frame);
             }
         }

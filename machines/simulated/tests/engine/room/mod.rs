@@ -12,12 +12,13 @@ pub(crate) mod prover;
 pub(crate) mod shielded;
 mod talk;
 
+use chance::Dice;
 use dkim::SigningKey;
 use http::Site;
 use machine::{Instant, Micros};
 use server::configuration::Configuration;
 use server::{Ending, InUse, Next, Papers, Sizes};
-use simulated::{Client, Dice, Engines, MemoryDisk, SimulatedMachine};
+use simulated::{Client, Engines, MemoryDisk, SimulatedMachine};
 use smoltcp::wire::Ipv4Address;
 use tls::Certificate;
 

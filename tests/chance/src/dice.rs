@@ -35,11 +35,21 @@ impl Dice {
         self.roll() % bound
     }
 
+    /// An index of something with `count` elements, which is not zero.
+    pub fn index(&mut self, count: usize) -> usize {
+        self.below(count as u64) as usize
+    }
+
     /// A number below `bound`, which is not zero: small ones come as often as large ones, order by order.
     pub fn skewed(&mut self, bound: u64) -> u64 {
         let orders = u64::from(bound.ilog2()) + 1;
         let bits = self.below(orders) + 1;
         (self.roll() & ((1 << bits) - 1)) % bound
+    }
+
+    /// Around `mean`, from half of it to one and a half.
+    pub fn around(&mut self, mean: u64) -> u64 {
+        (mean / 2).saturating_add(self.below(mean.saturating_add(1)))
     }
 
     /// Whether an event with one chance in `chances` happened.
