@@ -102,9 +102,8 @@ impl Checkpointer {
     pub(crate) fn give_up(&mut self, journals: &mut Journals) {
         let Some(Checkpoint { shard, old, .. }) = self.0.take() else { return };
         journals.needs_mending(shard);
-        if let Some(journal) = journals.of_mut(shard) {
-            journal.begins_before(old);
-        }
+        let Some(journal) = journals.of_mut(shard) else { unreachable!("a checkpoint of no journal") };
+        journal.begins_before(old);
     }
 
     /// Gives away a checkpoint of one of those shards.
@@ -120,7 +119,7 @@ fn begin_if_due(parts: &mut Parts) -> Option<Checkpoint> {
     if !has_places(parts, shard, needed) || !extend_journal(parts, shard) {
         return None;
     }
-    let (root, old) = parts.journals.begin_anew(shard)?;
+    let (root, old) = parts.journals.begin_anew(shard);
     sometimes!(CheckpointBegun);
     Some(Checkpoint { shard, root, old, cursor: Cursor::Shard })
 }

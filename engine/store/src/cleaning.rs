@@ -97,7 +97,7 @@ impl Cleaner {
 
     /// A piece of the victim has been read. `pages_to_leave`: single pages that others may still need.
     pub(crate) fn victim_read(&mut self, ok: bool, buffer: Box<[u8]>, pages_to_leave: usize, parts: &mut Parts) {
-        let Some(job) = self.job.as_mut() else { return parts.pool.give(buffer) };
+        let Some(job) = self.job.as_mut() else { unreachable!("a segment that nobody empties") };
         job.reading = false;
         let job = *job;
         let page = parts.segments.geometry().first_page(job.victim).plus(job.at);
@@ -171,7 +171,7 @@ impl Cleaner {
 
     /// The new copy is durable: the record that names it may be gathered.
     pub(crate) fn move_flushed(&mut self, number: FrameId, parts: &mut Parts) {
-        let Some(moved) = self.moves.get(number) else { return };
+        let Some(moved) = self.moves.get(number) else { unreachable!("a move that has ended") };
         let shard = moved.account.shard();
         if !parts.journals.has_room_for(shard, 64) {
             return parts.commit.await_flush(Awaiting::Move(number));

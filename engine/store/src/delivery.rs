@@ -306,9 +306,17 @@ impl Deliveries {
         }
     }
 
+    /// A delivery that was under way a moment ago.
+    fn known(&mut self, id: FrameId) -> &mut Delivery {
+        match self.table.get_mut(id) {
+            Some(delivery) => delivery,
+            None => unreachable!("a delivery that has ended"),
+        }
+    }
+
     /// Makes space for more octets: a buffer, a larger one, or a full one written.
     fn make_space(&mut self, id: FrameId, parts: &mut Parts) -> Result<Result<(), Wanted>, Refusal> {
-        let Some(delivery) = self.table.get_mut(id) else { return Err(Refusal::NoSuchDelivery) };
+        let delivery = self.known(id);
         match delivery.staging.as_ref().map(|staging| staging.len()) {
             None => {
                 let (pages, wanted) = if delivery.chunks == 0 { (1, Wanted::Page) } else { (PIECE_PAGES, Wanted::Run) };
@@ -328,11 +336,10 @@ impl Deliveries {
 
     /// Writes the full chunk for each recipient that has not got it.
     fn write_chunk(&mut self, id: FrameId, parts: &mut Parts) -> Result<Result<(), Wanted>, Refusal> {
-        if let Some(delivery) = self.table.get_mut(id) {
-            delivery.summarize_once(self.summarize);
-        }
+        let summarize = self.summarize;
+        self.known(id).summarize_once(summarize);
         loop {
-            let Some(delivery) = self.table.get(id) else { return Err(Refusal::NoSuchDelivery) };
+            let delivery = self.known(id);
             let Some(recipient) = delivery.recipients.get(delivery.cursor).copied() else {
                 return Ok(Ok(()));
             };
@@ -346,7 +353,7 @@ impl Deliveries {
                 copy.into_iter().for_each(|copy| parts.pool.put(copy));
                 return Ok(Err(Wanted::Space));
             }
-            let Some(delivery) = self.table.get_mut(id) else { return Err(Refusal::NoSuchDelivery) };
+            let delivery = self.known(id);
             let Some(page) = page else {
                 sometimes!(DiskFull);
                 delivery.failed = Some(Refusal::DiskFull);
@@ -354,7 +361,9 @@ impl Deliveries {
                 return Err(Refusal::DiskFull);
             };
             delivery.pages.push(page.0);
-            let Some(mut buffer) = delivery.buffer_for_recipient(copy) else { return Ok(Err(Wanted::Copy)) };
+            let Some(mut buffer) = delivery.buffer_for_recipient(copy) else {
+                unreachable!("a full chunk without octets")
+            };
             let header = delivery.header(recipient, None);
             chunk::emit(&mut buffer, &parts.superblock.key, page, &header, &delivery.summary);
             delivery.cursor += 1;
@@ -371,9 +380,7 @@ impl Deliveries {
     }
 
     fn write_for(&mut self, id: FrameId, page: Page, buffer: Box<[u8]>, parts: &mut Parts) {
-        if let Some(delivery) = self.table.get_mut(id) {
-            delivery.writes += 1;
-        }
+        self.known(id).writes += 1;
         let group = parts.commit.count_write();
         parts.backing.write(page, buffer, Purpose::Chunk { delivery: id, group });
     }

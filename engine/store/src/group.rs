@@ -107,7 +107,7 @@ impl Commit {
         self.awaiting.push(who);
     }
 
-    /// Those who wait for a record of this group.
+    /// What waits for a record of this group.
     pub(crate) fn pending(&mut self) -> &mut Vec<Pending> {
         &mut self.pending
     }
@@ -135,12 +135,10 @@ impl Commit {
 
     /// A block of the group in flight was written from this buffer.
     pub(crate) fn block_written(&mut self, number: u32, pair: Box<[u8]>) {
-        if let Some((_, place)) = self.blocks.get_mut(number as usize) {
-            *place = Some(pair);
-        }
-        if let Flight::Writing(group) = self.flight {
-            self.written(group);
-        }
+        let Some((_, place)) = self.blocks.get_mut(number as usize) else { unreachable!("a block of no group") };
+        assert!(place.replace(pair).is_none(), "a block that was written twice");
+        let Flight::Writing(group) = self.flight else { unreachable!("a group without its block") };
+        self.written(group);
     }
 
     /// Whether the flush of the group in flight is to be asked for now; says so once.
@@ -169,12 +167,12 @@ impl Commit {
         core::mem::take(&mut self.started)
     }
 
-    /// Those who waited for its flush. Give the list back with [`Commit::reuse`].
+    /// What waited for its flush. Give the list back with [`Commit::reuse`].
     pub(crate) fn take_covered(&mut self) -> Vec<Awaiting> {
         core::mem::take(&mut self.covered)
     }
 
-    /// Those who waited for its records. Give the list back with [`Commit::reuse`].
+    /// What waited for its records. Give the list back with [`Commit::reuse`].
     pub(crate) fn take_pending(&mut self) -> Vec<Pending> {
         core::mem::take(&mut self.pending)
     }

@@ -90,9 +90,10 @@ impl Journals {
     }
 
     /// The shard's journal begins anew with its next block.
-    pub(crate) fn begin_anew(&mut self, shard: ShardId) -> Option<(Root, Vec<SegmentIndex>)> {
+    pub(crate) fn begin_anew(&mut self, shard: ShardId) -> (Root, Vec<SegmentIndex>) {
         self.heal.remove(shard);
-        self.of_mut(shard).map(Journal::begins_anew)
+        let Some(journal) = self.of_mut(shard) else { unreachable!("a checkpoint of no journal") };
+        journal.begins_anew()
     }
 
     /// Whether a checkpoint of the shard is due.
@@ -179,7 +180,7 @@ impl Journals {
         self.shards.of_mut(shard).gathered = records;
     }
 
-    /// It is in a group: who waits for it waits for that.
+    /// It is in a group: what waits for it waits for that.
     pub(crate) fn sealed(&mut self, shard: ShardId, records: Vec<u8>, pending: &mut Vec<Pending>) {
         let known = self.shards.of_mut(shard);
         pending.append(&mut known.pending);
@@ -246,7 +247,7 @@ impl Journals {
         }
     }
 
-    /// Nothing comes of what has gathered: who waited for it.
+    /// Nothing comes of what has gathered: what waited for it.
     pub(crate) fn give_up(&mut self, pending: &mut Vec<Pending>) {
         for (_, shard) in self.shards.iter_mut() {
             pending.append(&mut shard.pending);
@@ -255,7 +256,7 @@ impl Journals {
         self.dirty = ShardSet::EMPTY;
     }
 
-    /// Nothing comes of the orders that wait: who gave them.
+    /// Nothing comes of the orders that wait: their continuations.
     pub(crate) fn give_up_orders(&mut self) -> impl Iterator<Item = Continuation> + '_ {
         self.shards.iter_mut().flat_map(|(_, shard)| shard.orders.drain(..)).map(Order::into_continuation)
     }

@@ -229,7 +229,7 @@ impl Opening {
     }
 
     fn look_at_next(&mut self, lane: u8, parts: &mut Parts) {
-        let Phase::LookingForUse(look) = &mut self.phase else { return };
+        let Phase::LookingForUse(look) = &mut self.phase else { unreachable!("a lane that looks too late") };
         match look.next(lane, &mut self.lanes, &mut parts.backing) {
             Some(Ok(())) if self.inspect => self.refuse(Reason::Blank),
             Some(Ok(())) => {
@@ -259,8 +259,7 @@ impl Opening {
     /// Goes on with a lane: its shard's journal, or the next shard.
     fn replay(&mut self, lane: u8, parts: &mut Parts, findings: &mut Findings) {
         loop {
-            let Some(place) = self.replays.get_mut(usize::from(lane)) else { return };
-            let mut replay = match place.take() {
+            let mut replay = match self.replay_of(lane).take() {
                 Some(replay) => replay,
                 None => {
                     let Some((shard, root)) = self.next_root(&parts.superblock) else {
@@ -273,13 +272,19 @@ impl Opening {
             let (key, geometry) = (&parts.superblock.key, parts.superblock.geometry);
             match replay.step(self.lanes.piece(lane), key, geometry) {
                 Some(wanted) => {
-                    if let Some(place) = self.replays.get_mut(usize::from(lane)) {
-                        *place = Some(replay);
-                    }
+                    *self.replay_of(lane) = Some(replay);
                     return self.lanes.read(lane, wanted, self.patience(), &mut parts.backing);
                 }
                 None => self.shard_replayed(replay.into_replayed(), parts, findings),
             }
+        }
+    }
+
+    /// The journal that a lane replays.
+    fn replay_of(&mut self, lane: u8) -> &mut Option<Box<Replay>> {
+        match self.replays.get_mut(usize::from(lane)) {
+            Some(replay) => replay,
+            None => unreachable!("a lane above the last one"),
         }
     }
 
@@ -305,7 +310,7 @@ impl Opening {
         parts.journals.begin(shard, journal);
     }
 
-    /// A lane has no more journals. When none has, it is told whose is which segment.
+    /// A lane has no more journals. When no lane has, each segment gets its owner.
     fn lane_replayed(&mut self, parts: &mut Parts, findings: &mut Findings) {
         let Phase::Replaying(left) = &mut self.phase else { unreachable!("a lane that replays too late") };
         *left -= 1;

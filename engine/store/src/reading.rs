@@ -164,7 +164,7 @@ impl Reads {
 
     /// Starts a read, unless there is no buffer for it; false in that case.
     fn start(&mut self, id: FrameId, parts: &mut Parts) -> bool {
-        let Some(read) = self.table.get(id).copied() else { return true };
+        let Some(read) = self.table.get(id).copied() else { unreachable!("a read that has ended") };
         let index = parts.indexes.of(read.account.shard());
         let place = index.mailbox(read.account, read.mailbox).and_then(|mailbox| {
             let entry = mailbox.messages().find(read.uid)?;
@@ -200,8 +200,8 @@ impl Reads {
 
     /// A chunk has been read.
     pub(crate) fn body_read(&mut self, id: FrameId, ok: bool, buffer: Box<[u8]>, parts: &mut Parts) {
-        let Some(read) = self.table.get(id).copied() else { return };
-        let Some(place) = read.place else { return };
+        let Some(read) = self.table.get(id).copied() else { unreachable!("a read that has ended") };
+        let Some(place) = read.place else { unreachable!("a read that has not begun") };
         parts.segments.read_ended(place.page);
         let parse = if read.part == Part::Summary { chunk::parse_head } else { chunk::parse };
         let sound = parse(&buffer, &parts.superblock.key, place.page).filter(|chunk| {

@@ -90,7 +90,7 @@ impl Rebuild {
 
     /// A piece has been read.
     pub(crate) fn piece_read(&mut self, lane: u8, lanes: &mut Lanes, parts: &mut Parts) {
-        let Some(piece) = lanes.take(lane) else { return };
+        let Some(piece) = lanes.take(lane) else { unreachable!("a lane that has read nothing") };
         let (mut rest, mut page, mut taken) = (piece.bytes(), piece.first(), 0);
         while !rest.is_empty() {
             let pages = match chunk::parse(rest, &parts.superblock.key, page) {

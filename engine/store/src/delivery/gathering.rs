@@ -40,9 +40,8 @@ impl Deliveries {
         if self.fit_staging(id, &mut parts.pool) == Progress::Later {
             return Progress::Later;
         }
-        if let Some(delivery) = self.table.get_mut(id) {
-            delivery.summarize_once(self.summarize);
-        }
+        let summarize = self.summarize;
+        self.known(id).summarize_once(summarize);
         match self.allocate_last(id, parts) {
             Ok(Progress::Done) => {}
             Ok(Progress::Later) => return Progress::Later,
@@ -59,15 +58,13 @@ impl Deliveries {
                 None => break,
             }
         }
-        if let Some(delivery) = self.table.get_mut(id) {
-            delivery.expect = Expect::Flushed;
-        }
+        self.known(id).expect = Expect::Flushed;
         Progress::Done
     }
 
     /// Brings the octets into a buffer of exactly the pages they need.
     fn fit_staging(&mut self, id: FrameId, pool: &mut Pool) -> Progress {
-        let Some(delivery) = self.table.get_mut(id) else { return Progress::Done };
+        let delivery = self.known(id);
         let pages = pages_for(delivery.length);
         if delivery.staging.as_ref().is_some_and(|staging| staging.len() == pages as usize * PAGE_BYTES) {
             return Progress::Done;
@@ -81,7 +78,7 @@ impl Deliveries {
 
     /// Finds room with all recipients, and space for the last chunk of each, before any of them gets it.
     pub(super) fn allocate_last(&mut self, id: FrameId, parts: &mut Parts) -> Result<Progress, Refusal> {
-        let Some(delivery) = self.table.get_mut(id) else { return Err(Refusal::NoSuchDelivery) };
+        let delivery = self.known(id);
         if !delivery.is_reserved {
             parts.indexes.reserve(&delivery.recipients, delivery.octets)?;
             delivery.is_reserved = true;
@@ -90,14 +87,13 @@ impl Deliveries {
         delivery.last_pages_each = pages;
         let (from, to) = (delivery.last_pages.len(), delivery.recipients.len());
         for number in from..to {
-            let recipient = self.table.get(id).and_then(|delivery| delivery.recipients.get(number).copied());
-            let Some(recipient) = recipient else { return Err(Refusal::NoSuchDelivery) };
+            let Some(recipient) = self.known(id).recipients.get(number).copied() else {
+                unreachable!("a recipient that a delivery has lost")
+            };
             let Some(page) = allocate(parts, recipient.account.shard(), pages, Want::Delivery) else {
                 return if parts.role.awaits_segments() { Ok(Progress::Later) } else { Err(Refusal::DiskFull) };
             };
-            if let Some(delivery) = self.table.get_mut(id) {
-                delivery.last_pages.push(page.0);
-            }
+            self.known(id).last_pages.push(page.0);
         }
         Ok(Progress::Done)
     }
@@ -108,8 +104,10 @@ impl Deliveries {
         let number = delivery.cursor;
         let recipient = *delivery.recipients.get(number)?;
         let Recipient { account, mailbox: MailboxId(mailbox), flags, keywords, once } = recipient;
-        let page = Page(*delivery.last_pages.get(number)?);
-        let guid = *delivery.guids.get(number)?;
+        let (Some(page), Some(guid)) = (delivery.last_pages.get(number), delivery.guids.get(number)) else {
+            unreachable!("a recipient without a page or a GUID")
+        };
+        let (page, guid) = (Page(*page), *guid);
         let is_last = number + 1 == delivery.recipients.len();
         let shard = account.shard();
         if !parts.journals.has_room_for(shard, delivery.chunks as usize * 4 + 192) {
@@ -119,8 +117,10 @@ impl Deliveries {
         if copy.is_none() && !is_last {
             return Some(Progress::Later);
         }
-        let mut buffer = delivery.buffer_for_recipient(copy)?;
-        let known = parts.indexes.of_mut(shard).mailbox_mut(account, mailbox)?;
+        let Some(mut buffer) = delivery.buffer_for_recipient(copy) else { unreachable!("a last chunk without octets") };
+        let Some(known) = parts.indexes.of_mut(shard).mailbox_mut(account, mailbox) else {
+            unreachable!("a built-in mailbox that is gone")
+        };
         let (uid, modseq) = (known.next_uid(), known.next_modseq());
         let uid_validity = known.uid_validity();
         let (head, date) = (delivery.head, delivery.date);
@@ -173,7 +173,7 @@ impl Deliveries {
 
     /// A chunk was written, or failed to be. Whether a group needs it in vain: the disk has failed.
     pub(crate) fn chunk_written(&mut self, id: FrameId, ok: bool, parts: &mut Parts) -> bool {
-        let Some(delivery) = self.table.get_mut(id) else { return false };
+        let delivery = self.known(id);
         delivery.writes -= 1;
         if !ok {
             delivery.failed = Some(Refusal::WriteFailed);
@@ -202,11 +202,10 @@ impl Deliveries {
     }
 
     fn refuse_delivery(&mut self, id: FrameId, refusal: Refusal, parts: &mut Parts) {
-        let Some(delivery) = self.table.get_mut(id) else { return };
-        let continuation = delivery.continuation.take();
+        let continuation = self.known(id).continuation.take();
         self.give_up(id, parts);
         if let Some(continuation) = continuation {
-            parts.wakes.wake(continuation, Outcome::Refused(refusal));
+            parts.wakes.refuse(continuation, refusal);
         }
     }
 
@@ -227,7 +226,7 @@ impl Deliveries {
 
     /// Takes a delivery out; its pages are no longer pinned.
     fn forget(&mut self, id: FrameId, parts: &mut Parts) {
-        let Some(mut delivery) = self.table.remove(id) else { return };
+        let Some(mut delivery) = self.table.remove(id) else { unreachable!("a delivery that has ended") };
         if delivery.is_reserved {
             parts.indexes.release(&delivery.recipients, delivery.octets);
         }
