@@ -25,9 +25,9 @@ pub(crate) struct Indexes {
     directory: BTreeMap<Box<str>, AccountId>,
     resident_bytes: u64,
     resident_bytes_max: u64,
-    /// The shards of which something has changed since somebody asked.
+    /// The shards of which something has changed since this was asked last.
     changed: ShardSet,
-    /// What has come into outboxes since somebody asked.
+    /// What has come into outboxes since this was asked last.
     posted: Vec<(AccountId, Uid)>,
 }
 

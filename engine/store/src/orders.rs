@@ -85,8 +85,8 @@ impl Order {
     }
 }
 
-/// Makes records of the orders of a shard, one an account, until they fill their part of a group. Others wait, and who
-/// is refused is told.
+/// Makes records of the orders of a shard, one an account, until they fill their part of a group. Others wait, and each that
+/// is refused is woken.
 pub(crate) fn carry_out(
     orders: &mut VecDeque<Order>,
     index: &mut Index,

@@ -1,6 +1,6 @@
 //! The parts that what is done with a store is done with.
 //!
-//! Each keeps its own invariants behind private fields. Those who need several take all of them:
+//! Each keeps its own invariants behind private fields. What needs several takes all of them:
 //! what is above (deliveries, reads, compaction, checkpoints, opening) is no part, and knows
 //! nothing of the others.
 

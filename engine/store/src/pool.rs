@@ -22,7 +22,7 @@ pub(crate) struct Pool {
     idle_bytes: usize,
     /// Buffers of two pages for the journal: as many as the largest group ever took.
     pairs: Vec<Box<[u8]>>,
-    /// What came back, or made room otherwise, since those who wait for buffers were served.
+    /// What came back, or made room otherwise, since what waits for buffers was served.
     returned: u32,
 }
 
@@ -76,13 +76,13 @@ impl Pool {
         }
     }
 
-    /// Takes a buffer back: who waits for one may be served.
+    /// Takes a buffer back: what waits for one may be served.
     pub(crate) fn give(&mut self, buffer: Box<[u8]>) {
         self.put(buffer);
         self.has_room();
     }
 
-    /// Takes back a buffer that was lent for a moment: whoever waits could not have had it.
+    /// Takes back a buffer that was lent for a moment: nothing that waits could have had it.
     pub(crate) fn put(&mut self, buffer: Box<[u8]>) {
         if buffer.len() == PAGE_BYTES {
             self.pages.push(buffer);

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - Something is begun only while the state is [`State::Serving`]; reads also while it is read-only.
-//! - At the end of every call those are served who wait for buffers that have come back.
+//! - Every call ends by serving what waits for buffers that have come back.
 
 mod asking;
 mod changes;
@@ -290,13 +290,13 @@ impl Store {
         self.serve_waiting();
     }
 
-    /// Takes a buffer back, and lets go on who waits for one.
+    /// Takes a buffer back, and serves what waits for one.
     pub(crate) fn give(&mut self, buffer: Box<[u8]>) {
         self.parts.pool.give(buffer);
         self.serve_waiting();
     }
 
-    /// Those who wait for buffers go on with what has come back: reads in their order, then a delivery for each kind of buffer.
+    /// Serves what waits for buffers: reads in their order, then a delivery for each kind of buffer.
     #[inline]
     fn serve_waiting(&mut self) {
         for _ in 0..self.parts.pool.take_returned() {
@@ -365,7 +365,7 @@ impl Store {
         }
     }
 
-    /// The group in flight is durable: it becomes visible, and those who wait for it are told.
+    /// The group in flight is durable: it becomes visible, and what waits for it is woken.
     fn flushed(&mut self) {
         if !self.condition.commits() {
             return;
