@@ -85,6 +85,9 @@ impl Host {
         let is_latin = self.0.rsplit('.').next().is_some_and(|last| last.is_ascii() && !last.starts_with("xn--"));
         self.0.split('.').find_map(|label| {
             let label = label.strip_prefix("xn--").map_or_else(|| Some(label.to_string()), decoded)?;
+            if label.is_ascii() {
+                return None;
+            }
             if let Some(scripts) = mixed_scripts(&label) {
                 return Some(format!("whose name mixes {} letters", scripts.join(" and ")));
             }
@@ -128,9 +131,6 @@ fn script(letter: char) -> Option<&'static str> {
 
 /// The Latin letters that it looks like, if it has none and each of its letters looks like one.
 fn skeleton(label: &str) -> Option<String> {
-    if label.is_ascii() {
-        return None;
-    }
     let latin = |letter: char| match LOOKALIKES.iter().find(|(other, _)| *other == letter) {
         Some((_, latin)) => Some(*latin),
         None => Some(letter).filter(|letter| letter.is_ascii_digit() || *letter == '-'),
