@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use core::mem::take;
 use core::net::SocketAddr;
 
-use machine::{BLOCK_BYTES, Frame, Instant, Machine, Micros, Piece, Turn, UnixTime};
-use net::{Arrived, ConnectionId, Events, Net, NetMessage, Output, Route, Service, Unsent};
-use tasks::{Budget, DelayQueue, FrameId, GateId, Gates, Passage, ResumeQueue};
+use machine::{BLOCK_BYTES, Instant, Micros, Piece, Turn, UnixTime};
+use net::{ConnectionId, Net, Unsent};
+use tasks::{DelayQueue, FrameId, GateId, Gates, Passage, ResumeQueue};
 use tls::{Event, Text};
 
 use crate::caller::{Caller, Channel};
@@ -127,6 +127,11 @@ impl Connections {
     #[inline]
     pub fn net(&self) -> &Net {
         &self.net
+    }
+
+    #[inline]
+    pub(crate) fn net_mut(&mut self) -> &mut Net {
+        &mut self.net
     }
 
     /// What the core has for TLS.
@@ -468,72 +473,5 @@ impl Connections {
     /// need not be sent away.
     pub fn is_tight(&self) -> bool {
         self.net.connection_count() > self.limits.tight
-    }
-}
-
-/// The link below them.
-impl Connections {
-    /// A frame has arrived: what happened stands in `events`.
-    #[inline]
-    pub fn frame_arrived(&mut self, now: Instant, frame: &mut Frame, events: &mut Events) -> Route {
-        self.net.frame_arrived(now, frame, events)
-    }
-
-    /// Those events are handled. Gives back the frame, unless another core gets it.
-    #[inline]
-    pub fn frame_handled(&mut self, frame: Frame, route: Route) -> Option<Frame> {
-        self.net.frame_handled(frame, route)
-    }
-
-    /// The network of another core has sent something.
-    pub fn message_arrived(&mut self, now: Instant, message: NetMessage, events: &mut Events) -> Arrived {
-        self.net.message_arrived(now, message, events)
-    }
-
-    /// What came of it is handled. Gives back a frame that is home again.
-    pub fn message_handled(&mut self, arrived: Arrived) -> Option<Frame> {
-        self.net.message_handled(arrived)
-    }
-
-    /// What the network has for that of another core.
-    pub fn next_message(&mut self, to: machine::CoreId) -> Option<NetMessage> {
-        self.net.next_message(to)
-    }
-
-    /// Does what is due in the network.
-    #[inline]
-    pub fn deadlines_expired(&mut self, now: Instant, events: &mut Events, budget: &mut Budget) {
-        self.net.deadlines_expired(now, events, budget);
-    }
-
-    /// Sends what connections have to say.
-    #[inline]
-    pub fn output(&mut self, now: Instant, machine: &mut impl Machine, budget: &mut Budget) -> Output {
-        self.net.output(now, machine, budget)
-    }
-
-    /// Connections to this port are accepted, for this service. Whether there is room for that.
-    pub fn listen(&mut self, port: u16, service: Service) -> bool {
-        self.net.listen(port, service)
-    }
-
-    /// They are refused again.
-    pub fn stop_listening(&mut self, port: u16) {
-        self.net.stop_listening(port);
-    }
-
-    /// The machine gives itself IPv6 addresses, from this secret.
-    pub fn begin_ipv6(&mut self, now: Instant, secret: &[u8; 16]) {
-        self.net.begin_ipv6(now, secret);
-    }
-
-    /// Sends a datagram. What is not sent is as good as lost on its way.
-    pub fn send_datagram(&mut self, now: Instant, port: u16, to: SocketAddr, bytes: &[u8]) {
-        let _ = self.net.bind(port) && self.net.send_datagram(now, port, to, bytes).is_ok();
-    }
-
-    /// Datagrams to this port are not for us any more.
-    pub fn release(&mut self, port: u16) {
-        self.net.release(port);
     }
 }

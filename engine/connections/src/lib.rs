@@ -18,6 +18,7 @@ extern crate alloc;
 
 mod caller;
 mod connections;
+mod link;
 mod outcomes;
 mod owner;
 mod services;

@@ -25,6 +25,7 @@ mod desk;
 mod distant;
 mod letters;
 mod own;
+mod purpose;
 mod spread;
 
 use alloc::boxed::Box;
@@ -35,10 +36,10 @@ use alloc::vec::Vec;
 use machine::{CoreId, Disk};
 use pop3::LoginRefusal;
 use store::{
-    AccountId, Body, Closing, DeliveryId, INBOX, Origin, Outcome, Owners, Recipient, Refusal, Room, Share, State,
-    Store, Uid, UidRange, Usage, Wake,
+    AccountId, Body, Closing, DeliveryId, INBOX, Origin, Owners, Recipient, Refusal, Room, Share, State, Store, Uid,
+    UidRange, Usage, Wake,
 };
-use tasks::{Continuation, Entry, FrameId};
+use tasks::{Continuation, FrameId};
 use webmail::{Piece, QueueAsked, QueueTold, Visit};
 
 use crate::allowances::{Asked, Verdict};
@@ -52,6 +53,8 @@ use crate::subsystem::Subsystem;
 pub(crate) use accounts::{Accounts, Changed, KnownAccount};
 pub(crate) use distant::{Distant, Letter};
 pub(crate) use own::Own;
+pub(crate) use purpose::Purpose;
+use purpose::{core_of, on_core};
 use spread::Spread;
 
 tasks::points! {
@@ -515,43 +518,3 @@ impl Archive {
         Some(&mut elsewhere.distant)
     }
 }
-
-impl LetterId {
-    /// The continuation's outcome when a letter is refused.
-    pub(crate) fn refused(continuation: Continuation, refusal: Refusal) -> Wake {
-        Wake { continuation, outcome: Outcome::Refused(refusal) }
-    }
-}
-
-/// What another core has asked of the owner of an account.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Purpose {
-    /// To deliver a message.
-    Letter,
-    /// To read a part of one.
-    Read,
-    /// To remove some, or to forget that one has arrived.
-    Removal,
-}
-
-impl Purpose {
-    const ALL: [Purpose; 3] = [Purpose::Letter, Purpose::Read, Purpose::Removal];
-}
-
-/// An owner knows the continuations of other cores, and what those have asked for, by bits of the
-/// entry that its own continuations do not use.
-fn on_core((core, purpose): (CoreId, Purpose), continuation: Continuation) -> Continuation {
-    let of_core = (u32::from(core.0) + 1) << CORE_SHIFT | (purpose as u32) << PURPOSE_SHIFT;
-    Continuation { entry: Entry(continuation.entry.0 | of_core), ..continuation }
-}
-
-/// The core of a continuation of [`on_core`] with what that has asked for, and what it was made from.
-fn core_of(continuation: Continuation) -> (Option<(CoreId, Purpose)>, Continuation) {
-    let Entry(bits) = continuation.entry;
-    let core = (bits >> CORE_SHIFT & 0xff).checked_sub(1).map(|core| CoreId(core as u8));
-    let purpose = Purpose::ALL.get((bits >> PURPOSE_SHIFT) as usize).copied();
-    (core.zip(purpose), Continuation { entry: Entry(bits & ((1 << CORE_SHIFT) - 1)), ..continuation })
-}
-
-const CORE_SHIFT: u32 = Entry::BITS;
-const PURPOSE_SHIFT: u32 = CORE_SHIFT + 8;

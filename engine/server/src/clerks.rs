@@ -31,16 +31,8 @@ use crate::listeners::{Listeners, number_of};
 use crate::queue::Queue;
 use crate::signing::{Signer, Signing};
 use crate::streams::{self, STREAMS_MAX, Streams};
-use crate::subsystem::Subsystem;
 
-tasks::points! {
-    /// Where a request handler of the webmail waits for the store.
-    pub(crate) enum Point of Subsystem::Webmail;
-    /// Something was asked for.
-    Asked,
-    /// A signature is computed.
-    Signed,
-}
+use desk::Point;
 
 /// Clerks of a core.
 const CLERKS_MAX: usize = 64;

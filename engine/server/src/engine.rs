@@ -17,8 +17,7 @@ use compute::Done;
 use configuration::User;
 use connections::{Gate, Owner, Stir};
 use machine::{CoreId, Entropy, Instant, Machine, Micros, Sector, Turn};
-use net::{ConnectionId, Event, Events, Output};
-use resolver::Told;
+use net::{ConnectionId, Events, Output};
 use sometimes::buggify;
 use store::{CRASH_SECTOR, State, Store, Wake};
 use tasks::{Budget, Continuation, FrameId};
@@ -26,7 +25,7 @@ use tasks::{Budget, Continuation, FrameId};
 use crate::certificates::Certificates;
 use crate::clock::time_of_day;
 use crate::common::Common;
-use crate::cores::{Lane, Message};
+use crate::cores::Lane;
 use crate::expiry::Expiry;
 use crate::life::{Ending, Life};
 use crate::making::Making;
@@ -443,101 +442,6 @@ impl Engine {
             .min(Instant::or_never(self.common.compute.next_deadline()))
             .min(Instant::or_never(self.expiry.next_deadline()));
         Next::At(if buggify!(WakeUpLate) { next + LATE } else { next })
-    }
-
-    /// Hands the events to the sessions that they concern. The bytes of `Data` lie in `frame`.
-    pub(crate) fn handle_events(&mut self, frame: &mut [u8]) {
-        let mut handled = 0;
-        while let Some(event) = self.events.get(handled) {
-            handled += 1;
-            match *event {
-                Event::Accepted { connection, service, peer } => self.session_begins(connection, service, peer.ip()),
-                Event::Data { connection, ref bytes } => {
-                    let bytes = frame.get_mut(bytes.clone()).unwrap_or_default();
-                    self.session_bytes_arrived(connection, bytes);
-                }
-                Event::Connected { connection } => self.connection_stirred(connection, Stir::Made),
-                Event::Buffered { connection } => self.connection_stirred(connection, Stir::Bytes),
-                Event::SendRoom { connection } => self.connection_stirred(connection, Stir::Room),
-                Event::PeerClosed { connection } => match self.common.connections.owner(connection) {
-                    Owner::Session => self.session_peer_closed(connection.0),
-                    owner => self.owner_stirred(owner, connection, Stir::Over),
-                },
-                Event::Closed { connection, .. } => match self.common.connections.owner(connection) {
-                    Owner::Session => {
-                        self.session_ends(connection.0);
-                        self.common.connections.is_over(connection);
-                    }
-                    owner => self.owner_stirred(owner, connection, Stir::Over),
-                },
-                Event::Datagram { port, peer, ref bytes } => {
-                    let Common { names, connections, turn, .. } = &mut self.common;
-                    names.datagram_arrived(turn.now, (port, peer), connections.net().datagram(frame, bytes));
-                }
-                Event::AddressChanged { address } => self.announce_address(address),
-                Event::Ipv6AddressesChanged => self.announce_ipv6_addresses(),
-                Event::AddressTaken { address } => {
-                    self.common.console.print(format_args!("net: {address} is not used: another machine has it"));
-                }
-            }
-        }
-        self.events.clear();
-    }
-
-    /// What was asked about names is asked on, and what is known is told.
-    fn look_names_up(&mut self) {
-        let Common { names, connections, turn, .. } = &mut self.common;
-        names.work(turn.now, connections);
-        while let Some((core, message)) = self.common.names.next_message() {
-            self.tell_core(core, Message::Name(message));
-        }
-        self.tell_names();
-    }
-
-    /// What has asked about names is told what is known of them.
-    pub(crate) fn tell_names(&mut self) {
-        while let Some(Told { at: Continuation { frame, entry }, number, known }) = self.common.names.next_told() {
-            match Subsystem::of(entry) {
-                Some(Subsystem::Inbound) => self.session_name_known(frame, number, known),
-                Some(Subsystem::Outbound) => self.courier_name_known(frame, number, known),
-                _ => unreachable!("{entry:?} asks about no name"),
-            }
-        }
-    }
-
-    /// There is more to hear by a connection, or more room.
-    fn connection_stirred(&mut self, connection: ConnectionId, stir: Stir) {
-        match self.common.connections.owner(connection) {
-            Owner::Session => self.session_goes_on(connection.0),
-            owner => self.owner_stirred(owner, connection, stir),
-        }
-    }
-
-    /// Something has happened to a connection that we have opened.
-    #[cold]
-    fn owner_stirred(&mut self, owner: Owner, connection: ConnectionId, stir: Stir) {
-        match owner {
-            Owner::Resolver => {
-                let Common { names, connections, turn, .. } = &mut self.common;
-                names.stream_stirred(turn.now, connection, stir, connections);
-            }
-            Owner::Outbound(frame) => self.line_stirred(frame, stir),
-            Owner::Filter(frame) => self.tell(frame, |session, common| session.filter_stirred(stir, common)),
-            Owner::Session => {}
-        }
-    }
-
-    /// Bytes lie in the frame, for a connection that no session has.
-    #[cold]
-    pub(crate) fn bytes_without_session(&mut self, connection: ConnectionId, bytes: &[u8]) {
-        match self.common.connections.owner(connection) {
-            Owner::Resolver => self.common.names.bytes_arrived(self.common.turn.now, connection, bytes),
-            owner @ (Owner::Outbound(_) | Owner::Filter(_)) => {
-                self.common.connections.keep(connection, bytes);
-                self.owner_stirred(owner, connection, Stir::Bytes);
-            }
-            Owner::Session => {}
-        }
     }
 
     pub(crate) fn session_of(&mut self, frame: FrameId) -> Option<(&mut Session, &mut Common)> {

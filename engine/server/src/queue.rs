@@ -423,7 +423,7 @@ impl Engine {
     pub(crate) fn queue_woken(&mut self, frame: FrameId, entry: Entry, outcome: Outcome) {
         let common = &mut self.common;
         match (Point::of(entry), common.queue.couriers.get(frame)) {
-            (Some(Point::Order), _) => orders::woken(frame, outcome, common),
+            (Some(Point::Order), _) => orders::go_on(frame, common, |order, common| order.woken(outcome, common)),
             (_, None) | (None, _) => common.forget(outcome),
             (Some(Point::Signed | Point::NameKnown), _) => unreachable!("the store has not been asked for that"),
             (Some(Point::AttemptRead), _) => step(frame, common, |courier, hands| courier.part_arrived(outcome, hands)),

@@ -17,6 +17,7 @@ pub(crate) mod proof;
 mod quota;
 mod recipients;
 mod sender;
+mod waiting;
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -42,30 +43,18 @@ use crate::common::Common;
 use crate::identifier::Identifier;
 use crate::logins::Attempt;
 use crate::session::WaitsFor;
-use crate::subsystem::Subsystem;
+
+use waiting::Point;
 
 use allowance::Permission;
 use ending::Ending;
 use filter::Inquiry;
-use incoming::Incoming;
+use incoming::{Incoming, message_refusal};
 use lists::Standing;
 use posting::Posting;
 use proof::Proof;
 use quota::Taken;
 use sender::Finding;
-
-tasks::points! {
-    /// Where an SMTP session may wait for the store.
-    pub(crate) enum Point of Subsystem::Inbound;
-    /// There is room for more of its message.
-    Room,
-    /// Its message is on the disk.
-    Stored,
-    /// A signature under its message is computed.
-    Signed,
-    /// It is known what it has asked about a name.
-    NameKnown,
-}
 
 /// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
 const HOPS_MAX: u16 = 100;
@@ -562,20 +551,4 @@ impl smtp::Actions for Hands<'_> {
     fn close(&mut self) {
         self.common.connections.close(self.common.turn.now, self.caller);
     }
-}
-
-fn message_refusal(refusal: Refusal) -> MessageRefusal {
-    match refusal {
-        Refusal::DiskFull | Refusal::IndexFull => MessageRefusal::StorageFull,
-        Refusal::TooLarge => MessageRefusal::TooBig,
-        Refusal::OverQuota => MessageRefusal::MailboxFull,
-        Refusal::LargerThanQuota => MessageRefusal::NeverFits,
-        Refusal::ReadOnly | Refusal::WriteFailed => MessageRefusal::DiskFailed,
-        _ => MessageRefusal::TryLater,
-    }
-}
-
-/// The session of this frame waits for what is known of a name.
-fn name_known_at(session: FrameId) -> Continuation {
-    Continuation { frame: session, entry: Point::NameKnown.entry() }
 }

@@ -13,8 +13,18 @@ use webmail::{Desk, Excess, Posting, QueueAsked, QueueTold, Which, WrittenRows};
 use crate::allowances;
 use crate::archive::Request;
 use crate::queue;
+use crate::subsystem::Subsystem;
 
-use super::{At, Office, Point, Visitor};
+use super::{At, Office, Visitor};
+
+tasks::points! {
+    /// Where a request handler of the webmail waits for the store.
+    pub(crate) enum Point of Subsystem::Webmail;
+    /// Something was asked for.
+    Asked,
+    /// A signature is computed.
+    Signed,
+}
 
 /// All letters that are written here share what one client's may have.
 const WEBMAIL: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);

@@ -53,7 +53,7 @@ pub(crate) struct Orders {
     told: VecDeque<(FrameId, QueueTold)>,
 }
 
-struct Order {
+pub(super) struct Order {
     asker: Visitor,
     /// Behind which entry it goes on.
     cursor: Option<Place>,
@@ -271,7 +271,7 @@ impl Order {
         }
     }
 
-    fn woken(&mut self, outcome: Outcome, common: &mut Common) {
+    pub(super) fn woken(&mut self, outcome: Outcome, common: &mut Common) {
         match outcome {
             Outcome::Body(body) => {
                 self.part_arrived(Some(body.bytes()), common);
@@ -470,12 +470,8 @@ impl Engine {
     }
 }
 
-/// The order of this frame gets what it has asked the store for.
-pub(super) fn woken(frame: FrameId, outcome: Outcome, common: &mut Common) {
-    go_on(frame, common, |order, common| order.woken(outcome, common));
-}
-
-fn go_on(frame: FrameId, common: &mut Common, act: impl FnOnce(&mut Order, &mut Common)) {
+/// The order of this frame does something, and goes on.
+pub(super) fn go_on(frame: FrameId, common: &mut Common, act: impl FnOnce(&mut Order, &mut Common)) {
     let Some(mut order) = common.queue.orders.at_work.get_mut(frame).and_then(Option::take) else { return };
     act(&mut order, common);
     let then = order.go_on(frame, common);

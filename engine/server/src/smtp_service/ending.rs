@@ -17,15 +17,15 @@ use relay::filter::Verdict;
 use resolver::{Known, QuestionNumber};
 use smtp::MessageRefusal;
 use store::{Closing, Head, JUNK};
-use tasks::{Continuation, FrameId};
 
 use crate::common::Common;
 use crate::signing::Signing;
 
-use super::Point;
+use super::incoming::message_refusal;
 use super::lists::Standing;
 use super::proof::{Judgement, Proof};
-use super::{Hands, Incoming, Transaction, message_refusal};
+use super::waiting::{Point, signed};
+use super::{Hands, Incoming, Transaction};
 
 /// How far the end of a message has come.
 pub(super) enum Ending {
@@ -370,9 +370,4 @@ impl Saying {
         let head = Head::of(self.fields.len()).unwrap_or(Head::NONE);
         Closing { date: common.turn.wall, head, mailbox: self.is_suspect.then_some(JUNK) }
     }
-}
-
-/// The session of this frame waits for a signature.
-fn signed(session: FrameId) -> Continuation {
-    Continuation { frame: session, entry: Point::Signed.entry() }
 }

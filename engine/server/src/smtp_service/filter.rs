@@ -28,7 +28,8 @@ use resolver::{Known, QuestionNumber};
 use crate::common::Common;
 use crate::filter::LETTER_OCTETS_MAX;
 
-use super::{Conversation, ending, name_known_at};
+use super::waiting::name_known_at;
+use super::{Conversation, ending};
 
 /// Octets by which what is kept of a letter grows.
 const STEP_OCTETS: usize = 32 * 1024;

@@ -17,7 +17,6 @@ use crate::signing::Signing;
 
 use super::ending::Ending;
 use super::filter::Inquiry;
-use super::message_refusal;
 use super::proof::Proof;
 
 /// A message on its way into the store.
@@ -90,5 +89,17 @@ impl Incoming {
         });
         let counted = signing.as_mut().map_or(Ok(()), |signing| signing.count(signer));
         result.and_then(|result| counted.map(|()| result)).map_err(message_refusal)
+    }
+}
+
+/// What a client is told of a refusal of the store.
+pub(super) fn message_refusal(refusal: Refusal) -> MessageRefusal {
+    match refusal {
+        Refusal::DiskFull | Refusal::IndexFull => MessageRefusal::StorageFull,
+        Refusal::TooLarge => MessageRefusal::TooBig,
+        Refusal::OverQuota => MessageRefusal::MailboxFull,
+        Refusal::LargerThanQuota => MessageRefusal::NeverFits,
+        Refusal::ReadOnly | Refusal::WriteFailed => MessageRefusal::DiskFailed,
+        _ => MessageRefusal::TryLater,
     }
 }

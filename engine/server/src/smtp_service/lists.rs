@@ -29,7 +29,8 @@ use smtp::ForwardPath;
 
 use crate::common::Common;
 
-use super::{Client, Hands, name_known_at};
+use super::waiting::name_known_at;
+use super::{Client, Hands};
 
 /// How long lists may take.
 const PATIENCE: Micros = Micros::from_secs(5);

@@ -22,7 +22,8 @@ use crate::archive::{Archive, LetterId};
 use crate::common::Common;
 use crate::queue::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, together_by_kind};
 
-use super::{Transaction, message_refusal};
+use super::Transaction;
+use super::incoming::message_refusal;
 
 /// Bytes that a recipient takes in an envelope beside his address and whom the sender has named at first, at most.
 const RECIPIENT_OVERHEAD: usize = 8;

@@ -37,7 +37,7 @@ use smtp::MessageRefusal;
 use crate::author::Author;
 use crate::common::Common;
 
-use super::name_known_at;
+use super::waiting::name_known_at;
 
 /// How long names may take once the message is there.
 const PATIENCE: Micros = Micros::from_secs(20);

@@ -24,7 +24,8 @@ use spf::Verdict;
 use crate::common::Common;
 
 use super::proof::{LEAST_BYTES, Sender};
-use super::{Hands, Transaction, name_known_at};
+use super::waiting::name_known_at;
+use super::{Hands, Transaction};
 
 /// As long as RFC 7208 section 4.6.4 wants a check to be able to take at least.
 const PATIENCE: Micros = Micros::from_secs(20);

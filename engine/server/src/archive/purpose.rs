@@ -1,0 +1,48 @@
+//! Continuations of other cores, as the owner of an account has them: by the bits of their entries it
+//! knows the core, and what that core has asked for.
+
+use machine::CoreId;
+use store::{Outcome, Refusal, Wake};
+use tasks::{Continuation, Entry};
+
+use super::LetterId;
+
+/// What another core has asked of the owner of an account.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// To deliver a message.
+    Letter,
+    /// To read a part of one.
+    Read,
+    /// To remove some, or to forget that one has arrived.
+    Removal,
+}
+
+impl Purpose {
+    const ALL: [Purpose; 3] = [Purpose::Letter, Purpose::Read, Purpose::Removal];
+}
+
+/// An owner knows the continuations of other cores, and what those have asked for, by bits of the
+/// entry that its own continuations do not use.
+pub(super) fn on_core((core, purpose): (CoreId, Purpose), continuation: Continuation) -> Continuation {
+    let of_core = (u32::from(core.0) + 1) << CORE_SHIFT | (purpose as u32) << PURPOSE_SHIFT;
+    Continuation { entry: Entry(continuation.entry.0 | of_core), ..continuation }
+}
+
+/// The core of a continuation of [`on_core`] with what that has asked for, and what it was made from.
+pub(super) fn core_of(continuation: Continuation) -> (Option<(CoreId, Purpose)>, Continuation) {
+    let Entry(bits) = continuation.entry;
+    let core = (bits >> CORE_SHIFT & 0xff).checked_sub(1).map(|core| CoreId(core as u8));
+    let purpose = Purpose::ALL.get((bits >> PURPOSE_SHIFT) as usize).copied();
+    (core.zip(purpose), Continuation { entry: Entry(bits & ((1 << CORE_SHIFT) - 1)), ..continuation })
+}
+
+const CORE_SHIFT: u32 = Entry::BITS;
+const PURPOSE_SHIFT: u32 = CORE_SHIFT + 8;
+
+impl LetterId {
+    /// The continuation's outcome when a letter is refused.
+    pub(crate) fn refused(continuation: Continuation, refusal: Refusal) -> Wake {
+        Wake { continuation, outcome: Outcome::Refused(refusal) }
+    }
+}
