@@ -85,6 +85,7 @@ impl Kind {
 /// What flows are measured with.
 struct Tools {
     wire: PathBuf,
+    hosted: PathBuf,
     qemu: PathBuf,
     image: PathBuf,
     folder: PathBuf,
@@ -120,9 +121,9 @@ impl Tools {
         packages::program("ip", "iproute2", stop)?;
         let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
         let image = image::build(house, stop)?;
-        let wire = Wire::build(house, stop)?;
+        let (wire, hosted) = (Wire::build(house, stop)?, room::build_hosted(house, stop)?);
         let folder = house.target(format!("bench/goodput-{}", std::process::id()));
-        Ok(Tools { wire, qemu, image, folder })
+        Ok(Tools { wire, hosted, qemu, image, folder })
     }
 }
 
@@ -191,7 +192,7 @@ fn configure(folder: &Path) -> Result<(), Failure> {
 
 fn start(kind: Kind, tools: &Tools, folder: &Path) -> Result<Machine, Failure> {
     match kind {
-        Kind::Hosted => room::start_hosted(folder),
+        Kind::Hosted => room::start_hosted(&tools.hosted, folder),
         Kind::Guest => {
             let data = DataFolder::open(folder)?;
             data.pass_lock_on()?;

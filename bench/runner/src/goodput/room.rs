@@ -5,7 +5,7 @@
 //! each room, and gone with it.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use barepost::guest::{Guest, Running};
 use barepost::run::watch_services;
 use barepost::services::SERVICES;
-use host::{Failure, hold};
+use host::{Failure, House, Stop, hold};
 use nix::unistd::gettid;
 
 use super::flows::{self, Way};
@@ -37,6 +37,7 @@ pub(super) const THERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 pub(super) const TAP: &str = "machine";
 
 const READY_BUDGET: Duration = Duration::from_secs(120);
+const BUILD_BUDGET: Duration = Duration::from_secs(1200);
 
 /// The machine at the other end.
 pub(super) enum Machine {
@@ -150,9 +151,17 @@ impl Drop for Room {
     }
 }
 
+/// Builds the program that the hosted machine is.
+pub(super) fn build_hosted(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+    let mut cargo = hold::command("cargo");
+    cargo.args(["build", "--quiet", "--release", "-p", "barepost", "--target-dir", "target"]);
+    hold::run_to_success(cargo.current_dir(house.root()), "building the machine", BUILD_BUDGET, stop)?;
+    Ok(house.target("release/barepost"))
+}
+
 /// The hosted machine, at the tap interface.
-pub(super) fn start_hosted(folder: &Path) -> Result<Machine, Failure> {
-    let mut command = hold::command("/proc/self/exe");
+pub(super) fn start_hosted(program: &Path, folder: &Path) -> Result<Machine, Failure> {
+    let mut command = hold::command(program);
     command.args(["run", "--hosted", "--tap", TAP, "--data"]).arg(folder);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.spawn().map(Machine::Hosted).map_err(Failure::io("starting the machine"))
