@@ -70,6 +70,12 @@ pub struct SimulatedMachine {
     pub transmit_ring: usize,
     /// What each core's clock shows; a core for which nothing stands here shows [`SimulatedMachine::now`].
     pub clocks: Vec<CoreClock>,
+    /// How long what a turn computes takes: the clock is so much later each time that a turn reads it
+    /// after the first.
+    pub computing: Micros,
+    /// How often turns have read it after the first time.
+    pub readings: u64,
+    is_first_reading: bool,
     /// What lies in the queues of a card that has several.
     queued: Vec<VecDeque<Vec<u8>>>,
     /// By what the card spreads flows over its queues.
@@ -92,6 +98,9 @@ impl SimulatedMachine {
             queues: 1,
             strays: 0,
             clocks: Vec::new(),
+            computing: Micros(0),
+            readings: 0,
+            is_first_reading: true,
             queued: Vec::new(),
             spread: 0,
             woken: 0,
@@ -143,6 +152,7 @@ impl SimulatedMachine {
 
     pub(crate) fn begin_turn(&mut self, core: CoreId) {
         self.core = core;
+        self.is_first_reading = true;
         self.woken &= !(1 << core.0);
         self.refused &= !(1 << core.0);
         chance::seed(self.seeds.roll());
@@ -162,6 +172,10 @@ impl Entropy for SimulatedMachine {
 
 impl Machine for SimulatedMachine {
     fn now(&mut self) -> Instant {
+        if !core::mem::take(&mut self.is_first_reading) {
+            self.readings += 1;
+            self.now = self.now + self.computing;
+        }
         self.clock(self.core).shows(self.now)
     }
 

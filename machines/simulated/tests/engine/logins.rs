@@ -162,3 +162,34 @@ fn failures_on_one_account_count_together_whatever_name_they_use() {
     }
     assert_eq!(costs, [2, 2, 2, 2, 4]);
 }
+
+/// How long the machine takes for the hashes of many guesses, of 40 ms each. `beside` is done before
+/// each step.
+fn hashes_take(beside: impl Fn(&mut Room)) -> Micros {
+    const GUESSES: usize = 9;
+    let mut room = Room::new(11);
+    let hosts: Vec<usize> = (0..GUESSES / 3).map(|_| room.add_host()).collect();
+    let talks: Vec<Talk> =
+        (0..GUESSES).map(|number| at_the_gate(&mut room, hosts[number % hosts.len()], "ada")).collect();
+    room.machine.computing = Micros::from_millis(20);
+    // A hash reads the clock when it begins and when it ends, so it takes 40 ms and is seen to take 20.
+    let (before, readings) = (room.machine.now, room.machine.readings + 2 * GUESSES as u64);
+    talks.iter().for_each(|talk| room.send(talk, b"PASS guess\r\n"));
+    room.until("all hashes are computed", |room| {
+        beside(room);
+        room.machine.readings >= readings
+    });
+    room.machine.now.since(before)
+}
+
+#[test]
+fn a_core_with_other_work_hashes_half_of_its_time() {
+    // With several cores another one has the work.
+    if CORES > 1 {
+        return;
+    }
+    let quiet = hashes_take(|_| {});
+    assert!(quiet < Micros::from_millis(9 * 40 + 20), "a core with nothing else to do does not rest: {quiet:?}");
+    let busy = hashes_take(|room| room.machine.to_engine.push_back(vec![0; 60]));
+    assert!(busy >= Micros::from_millis(9 * 60 - 20), "it rests as long as it hashes: {busy:?}");
+}
