@@ -50,6 +50,8 @@ pub(super) enum Mood {
     Tires,
     /// The same, and ends the connection by itself.
     Leaves,
+    /// It takes mail, and never ends a connection.
+    Stays,
 }
 
 /// A letter that the peer has answered for.
@@ -207,7 +209,7 @@ impl Peer {
             taken.push(talk.open.clone());
             talk.say(room, b"250 2.0.0 Taken\r\n");
         }
-        if talk.is_greeted && !room.hosts[PEER].is_open(connection) {
+        if talk.is_greeted && !room.hosts[PEER].is_open(connection) && *mood != Mood::Stays {
             room.hosts[PEER].close(connection);
         }
         loop {

@@ -234,3 +234,15 @@ fn letters_that_are_refused_together_are_not_tried_together_again() {
     let time = room.machine.now.since(first);
     assert!(time > Micros::from_secs(60), "{time:?}");
 }
+
+#[test]
+fn a_host_that_never_ends_a_connection_has_it_for_half_a_minute() {
+    let (mut room, mut world) = serving(760, Mood::Stays);
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.until(&mut room, "it is taken", |world, _| !world.peer.taken.is_empty());
+    world.pass(&mut room, 25);
+    let connections = |room: &Room| room.engines.in_use().connections;
+    assert_eq!(connections(&room), 1, "all was said, and its host may take a while");
+    world.pass(&mut room, 40);
+    assert_eq!(connections(&room), 0);
+}
