@@ -24,14 +24,14 @@ const PARTING: Micros = Micros::from_secs(30);
 
 /// What is computed for a connection, a step a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Gate {
+pub enum TurnGate {
     /// A step of a TLS handshake.
     Handshake,
     /// The check of a signature under a message.
     Verification,
 }
 
-impl Gate {
+impl TurnGate {
     const COUNT: usize = 2;
 
     const fn id(self) -> GateId {
@@ -65,7 +65,7 @@ impl Waiting {
     }
 }
 
-/// How many connections there may be, and from how many on clients are sent away.
+/// From how many connections on clients are sent away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Limits {
     /// Above these callers are sent away.
@@ -114,7 +114,7 @@ impl Connections {
             closing: VecDeque::new(),
             deadlines: DelayQueue::with_capacity(connections, now),
             ready: ResumeQueue::with_capacity(connections),
-            gates: Gates::new(Gate::COUNT, connections),
+            gates: Gates::new(TurnGate::COUNT, connections),
             reset: None,
             limits: Limits { crowd: connections - connections / 16, tight: connections - connections / 8 },
             is_low_on_memory: false,
@@ -146,7 +146,7 @@ impl Connections {
         &mut self.tls
     }
 
-    /// What is told of the connection.
+    /// What is told of what happens to the connection.
     #[inline]
     pub fn owner(&self, connection: ConnectionId) -> Owner {
         self.owners.of(connection)
@@ -199,7 +199,7 @@ impl Connections {
     }
 }
 
-/// What is said by them.
+/// What is said by connections.
 impl Connections {
     /// Queues as much of `bytes` as there is room for, and says how much that was.
     #[inline]
@@ -297,7 +297,7 @@ fn plaintext(caller: Caller, room: usize) -> usize {
     if caller.channel == Channel::Tls { room_for_plaintext(room) } else { room }
 }
 
-/// What arrives by them.
+/// What arrives by connections.
 impl Connections {
     /// Bytes of an event that were not taken: they wait in the connection.
     #[inline]
@@ -377,7 +377,7 @@ impl Connections {
     }
 }
 
-/// When they go on.
+/// When sessions go on.
 impl Connections {
     /// When the connection's session is told that its time is up, counted from now; `None`: never.
     pub fn set_deadline(&mut self, now: Instant, connection: ConnectionId, after: Option<Micros>) {
@@ -419,23 +419,23 @@ impl Connections {
 
     /// `frame`, which waits at no gate, asks to pass this one: the phase that computes resumes it
     /// when its turn has come.
-    pub fn enter(&mut self, gate: Gate, frame: FrameId) {
+    pub fn enter(&mut self, gate: TurnGate, frame: FrameId) {
         let (Passage::Entered | Passage::Queued) = self.gates.enter(gate.id(), frame);
     }
 
     /// The frame whose turn it is.
     #[inline]
-    pub fn owner_of(&self, gate: Gate) -> Option<FrameId> {
+    pub fn owner_of(&self, gate: TurnGate) -> Option<FrameId> {
         self.gates.owner(gate.id())
     }
 
     /// Whether it is the turn of `frame`.
-    pub fn has_entered(&self, gate: Gate, frame: FrameId) -> bool {
+    pub fn has_entered(&self, gate: TurnGate, frame: FrameId) -> bool {
         self.owner_of(gate) == Some(frame)
     }
 
     /// `frame` has had its turn, or does not want it any more.
-    pub fn leave(&mut self, gate: Gate, frame: FrameId) {
+    pub fn leave(&mut self, gate: TurnGate, frame: FrameId) {
         if self.has_entered(gate, frame) {
             self.gates.leave(gate.id(), frame);
         } else {
@@ -451,7 +451,7 @@ impl Connections {
     }
 }
 
-/// How many there may be.
+/// How many connections there may be.
 impl Connections {
     /// A turn begins. `is_low_on_memory`: the machine's reserve of memory is touched.
     pub fn begin_turn(&mut self, is_low_on_memory: bool) {

@@ -10,7 +10,7 @@
 //!   anything else happens: no event says so.
 //! - What was opened and not taken lies at the stream's front as it was opened: it is put back before
 //!   the next look.
-//! - A frame waits at one [`Gate`] at most.
+//! - A frame waits at one [`TurnGate`] at most.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -26,7 +26,7 @@ mod tls_table;
 mod wire;
 
 pub use caller::{Caller, Channel};
-pub use connections::{Connections, Gate, Opening, Waiting};
+pub use connections::{Connections, Opening, TurnGate, Waiting};
 pub use outcomes::Handshakes;
 pub use owner::Owner;
 pub use services::{

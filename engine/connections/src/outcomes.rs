@@ -5,7 +5,8 @@ use core::iter::Sum;
 
 use tls::{Agreed, Failure, Reason};
 
-/// How the handshakes of a core have ended since it started. Who never said a word of one counts nowhere, but where the house was full.
+/// How the handshakes of a core have ended since it started. A client that never said a word counts
+/// only where there was no place for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Handshakes {
     /// They were done.

@@ -16,7 +16,8 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The protocol that is spoken where this one is the service's, when the client has chosen among those that TLS offered.
+    /// The protocol that is spoken where this one is the service's, when the client has chosen among
+    /// those that TLS offered.
     pub fn chosen(self, choice: Option<&[u8]>) -> Protocol {
         match (self, choice) {
             (Protocol::Http, Some(HTTP2)) => Protocol::Http2,

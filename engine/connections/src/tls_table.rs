@@ -38,10 +38,10 @@ const CONNECTIONS_PER_HANDSHAKE: usize = 32;
 /// And so many in any case.
 const HANDSHAKES_MIN: usize = 32;
 
-/// Who a host that we call has to prove to be.
+/// What a host that we call has to prove to be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Identity {
-    /// Nobody.
+    /// Nothing.
     Anybody,
     /// The one of which one of these is published, and which takes this domain's mail.
     Published(Vec<Published>, String),

@@ -1,8 +1,10 @@
-//! A connection that this machine has opened, to bring mail or to ask something, in the clear or over TLS: bytes between whoever speaks by it and the network.
+//! A connection that this machine has opened, to deliver mail or to ask something, in the clear or over
+//! TLS: bytes between a client of ours and the network.
 //!
 //! Invariants:
 //! - Nothing that arrived in the clear is heard once TLS is spoken.
-//! - A step of a handshake is gone when its turn has come, at the gate at which sessions wait for theirs.
+//! - A step of a handshake is made when its turn has come, at the gate at which sessions wait for
+//!   theirs.
 //! - A handshake has an end within [`HANDSHAKE_PATIENCE`], whatever the host says meanwhile.
 
 use alloc::string::String;
@@ -14,7 +16,7 @@ use relay::{Lost, Speaker};
 use tls::{Event, Fault};
 
 use crate::caller::Channel;
-use crate::connections::{Connections, Gate, Opening};
+use crate::connections::{Connections, Opening, TurnGate};
 use crate::owner::Owner;
 use crate::tls_table::Identity;
 
@@ -40,7 +42,7 @@ pub enum Stir {
 pub struct Wire {
     connection: ConnectionId,
     secrecy: Secrecy,
-    /// Who the host has to prove to be when TLS is spoken, and as whom it is called.
+    /// What the host has to prove to be when TLS is spoken, and the name by which it is called.
     identity: Identity,
     called: Option<String>,
     /// What was wrong with what the host has shown.
@@ -195,7 +197,7 @@ impl Wire {
             return connections.want_room(turn.now, self.connection);
         }
         *awaited = Awaited::Turn;
-        connections.enter(Gate::Handshake, self.connection.0);
+        connections.enter(TurnGate::Handshake, self.connection.0);
     }
 
     /// Its turn has come.
@@ -203,7 +205,7 @@ impl Wire {
         let Secrecy::Handshake(awaited, _) = &mut self.secrecy else { return };
         *awaited = Awaited::Bytes;
         let event = connections.step_in_handshake(turn, self.connection);
-        connections.leave(Gate::Handshake, self.connection.0);
+        connections.leave(TurnGate::Handshake, self.connection.0);
         match event {
             Some(Event::Established(_)) => {
                 self.secrecy = Secrecy::Sealed;
@@ -251,7 +253,7 @@ impl Wire {
         if let Secrecy::Handshake(awaited, _) = self.secrecy {
             connections.tls_mut().call_ended();
             if awaited == Awaited::Turn {
-                connections.leave(Gate::Handshake, self.connection.0);
+                connections.leave(TurnGate::Handshake, self.connection.0);
             }
         }
         self.secrecy = Secrecy::Clear;

@@ -2,9 +2,12 @@
 //! `dns`), which asks and remembers; other cores ask by messages, and their answers come as messages.
 //!
 //! Invariants:
-//! - Whoever has asked is told once, in a later call than that in which he asked: within [`dns::QUESTION_SPAN_MAX`], unless the machine stops meanwhile.
-//! - Nothing is asked where no name server is known: of those that the configuration names; or, where it says nothing of the network, of those that the network names.
-//! - What waits is bounded: so many questions for the servers, of which some are kept for couriers, so many askers of each, so many bytes of answers that are remembered.
+//! - Each question is answered once, in a later call than the one that asks: within
+//!   [`dns::QUESTION_SPAN_MAX`], unless the machine stops meanwhile.
+//! - Nothing is asked where no name server is known: of those that the configuration names; or, where
+//!   it says nothing of the network, of those that the network names.
+//! - What waits is bounded: questions for the servers, of which some are kept for mail that leaves,
+//!   askers of each, and bytes of answers that are remembered.
 //!   Each address and each network of clients has a share of the questions and of the askers
 //!   (`dns::Client`). A question above the share is [`Unanswered::Busy`] at once.
 //! - Ports and streams belong to questions that wait, and end with them.
@@ -25,10 +28,10 @@ use tasks::Continuation;
 /// so some questions are kept for mail that leaves.
 const LIMITS: Limits = Limits { questions: 128, of_clients: 96, askers: 128, cache_bytes: 1 << 20 };
 
-/// Who asks.
+/// What asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asker {
-    /// None: somebody of this core.
+    /// The core that asks; `None`: this one.
     core: Option<CoreId>,
     /// The frame that asks, and the point at which it waits.
     at: Continuation,
@@ -44,7 +47,7 @@ impl OnBehalf for Asker {
     }
 }
 
-/// Names a question of a session's.
+/// Names a question of a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QuestionNumber(u64);
 
@@ -69,7 +72,7 @@ pub enum NameMessage {
     Known(Box<Told>),
 }
 
-/// What a core knows of names, and wants to.
+/// What a core asks about names.
 pub struct Names {
     /// On the first core, until it stops.
     resolver: Option<Box<Resolver<Asker>>>,
@@ -113,12 +116,13 @@ impl Names {
         }
     }
 
-    /// Whether there may be a server to be asked, and somebody who asks it.
+    /// Whether there may be a server to be asked.
     pub fn can_be_asked(&self) -> bool {
         !self.has_stopped && self.configured.as_ref().is_none_or(|servers| !servers.is_empty())
     }
 
-    /// Whether an answer is authenticated that the servers say is (RFC 4035 section 3.2.3): as good as they and the way to them are.
+    /// Whether an answer is authenticated that the servers say is (RFC 4035 section 3.2.3). That is as
+    /// good as they and the way to them are.
     pub fn is_trusted(&self) -> bool {
         self.is_trusted
     }
@@ -179,7 +183,7 @@ impl Names {
         self.resolver.as_ref().map_or(0, |resolver| resolver.waiting())
     }
 
-    /// Nobody wants to know anything any more.
+    /// Nothing is to be known any more.
     pub fn stop(&mut self, connections: &mut Connections) {
         self.has_stopped = true;
         self.resolver = None;

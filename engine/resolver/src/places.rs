@@ -9,7 +9,7 @@ use dns::{Knowledge, Missing, Name};
 use net::Net;
 use relay::route::{Families, Route, Target, Unroutable, Us, route};
 
-/// Who we are, and what we can reach.
+/// What this machine is called, and what it can reach.
 pub struct Ourselves {
     name: Name,
     addresses: Vec<IpAddr>,

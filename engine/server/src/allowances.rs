@@ -24,7 +24,7 @@ use tasks::{Continuation, FrameId};
 use webmail::Excess;
 
 use crate::archive::Archive;
-use crate::console::Console;
+use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::queue;
 
@@ -187,7 +187,7 @@ pub(crate) fn may_send(
     now: UnixTime,
     directory: &Directory,
     archive: &mut Archive,
-    console: &mut Console,
+    console: &mut ConsoleLines,
 ) -> Result<(), Excess> {
     let known = archive.own.store.account(account);
     let Some(address) = known.map(|known| String::from(known.address())) else { return Ok(()) };

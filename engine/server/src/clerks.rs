@@ -22,7 +22,7 @@ use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit
 
 use crate::archive::{Archive, LetterId, News};
 use crate::common::Common;
-use crate::console::Console;
+use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::holds::Holds;
@@ -125,7 +125,7 @@ pub(crate) struct Office<'a> {
     pub(crate) compute: &'a mut Compute,
     pub(crate) hostname: &'a str,
     /// What the console is told.
-    pub(crate) console: &'a mut Console,
+    pub(crate) console: &'a mut ConsoleLines,
     /// How long a message may be, in octets.
     pub(crate) letter_octets_max: u64,
     pub(crate) turn: Turn,

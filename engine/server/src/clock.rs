@@ -8,7 +8,7 @@
 use machine::{Instant, UnixTime};
 use tls::Day;
 
-use crate::console::Console;
+use crate::console::ConsoleLines;
 
 /// So far behind the newest message a clock may be without a word: a message may have come from a
 /// core or a life with another clock.
@@ -22,7 +22,7 @@ pub(crate) fn time_of_day(told: UnixTime, program_date: UnixTime, now: Instant) 
 /// Says what is wrong with the clock of a machine that starts. `told`: what it says now, and `used`:
 /// what this turn takes for the time. `newest`: the date of the newest message on the disk.
 pub(crate) fn announce(
-    console: &mut Console,
+    console: &mut ConsoleLines,
     (told, program_date): (UnixTime, UnixTime),
     used: UnixTime,
     newest: Option<UnixTime>,

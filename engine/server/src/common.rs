@@ -23,7 +23,7 @@ use webmail::WrittenRows;
 use crate::archive::Archive;
 use crate::certificates::Upload;
 use crate::clerks::Clerks;
-use crate::console::Console;
+use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::filter::Filter;
 use crate::holds::Holds;
@@ -66,7 +66,7 @@ pub(crate) struct Common {
     /// Whether pages are given over TLS alone.
     pub(crate) https_only: bool,
     pub(crate) logs_requests: bool,
-    pub(crate) console: Console,
+    pub(crate) console: ConsoleLines,
     pub(crate) logins: Logins,
     /// Password hashes and signatures under way.
     pub(crate) compute: Compute,

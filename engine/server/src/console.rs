@@ -10,13 +10,13 @@ use core::fmt::Arguments;
 use machine::Machine;
 
 /// Lines that the turn has not printed yet.
-pub(crate) struct Console {
+pub(crate) struct ConsoleLines {
     lines: Vec<String>,
 }
 
-impl Console {
-    pub(crate) const fn new() -> Console {
-        Console { lines: Vec::new() }
+impl ConsoleLines {
+    pub(crate) const fn new() -> ConsoleLines {
+        ConsoleLines { lines: Vec::new() }
     }
 
     /// Adds one line.

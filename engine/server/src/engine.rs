@@ -15,9 +15,10 @@ use alloc::vec::Vec;
 
 use compute::Done;
 use configuration::User;
-use connections::{Gate, Owner, Stir};
+use connections::{Owner, Stir, TurnGate};
 use machine::{CoreId, Entropy, Instant, Machine, Micros, Sector, Turn};
 use net::{ConnectionId, Events, Output};
+use resolver::Told;
 use sometimes::buggify;
 use store::{CRASH_SECTOR, State, Store, Wake};
 use tasks::{Budget, Continuation, FrameId};
@@ -25,7 +26,7 @@ use tasks::{Budget, Continuation, FrameId};
 use crate::certificates::Certificates;
 use crate::clock::time_of_day;
 use crate::common::Common;
-use crate::cores::Lane;
+use crate::cores::{Lane, Message};
 use crate::expiry::Expiry;
 use crate::life::{Ending, Life};
 use crate::making::Making;
@@ -330,8 +331,8 @@ impl Engine {
     fn compute(&mut self, machine: &mut impl Machine) {
         let Common { connections, compute, .. } = &self.common;
         // Most turns have nothing to compute.
-        if connections.owner_of(Gate::Handshake).is_some()
-            || connections.owner_of(Gate::Verification).is_some()
+        if connections.owner_of(TurnGate::Handshake).is_some()
+            || connections.owner_of(TurnGate::Verification).is_some()
             || !compute.is_idle()
         {
             self.compute_one(machine);
@@ -358,7 +359,7 @@ impl Engine {
     }
 
     fn step_handshake(&mut self) -> bool {
-        let owner = self.common.connections.owner_of(Gate::Handshake);
+        let owner = self.common.connections.owner_of(TurnGate::Handshake);
         if let Some(frame) = owner {
             match self.common.connections.owner(ConnectionId(frame)) {
                 Owner::Outbound(attempt) => self.line_stirred(attempt, Stir::Turn),
@@ -369,7 +370,7 @@ impl Engine {
     }
 
     fn verify_signature(&mut self) -> bool {
-        let owner = self.common.connections.owner_of(Gate::Verification);
+        let owner = self.common.connections.owner_of(TurnGate::Verification);
         if let Some(frame) = owner {
             self.session_resumed(frame);
         }
@@ -396,6 +397,27 @@ impl Engine {
             }
             // Only a frame that is gone has not taken it.
             self.common.compute.take_result(number);
+        }
+    }
+
+    /// What was asked about names is asked on, and what is known is told.
+    fn look_names_up(&mut self) {
+        let Common { names, connections, turn, .. } = &mut self.common;
+        names.work(turn.now, connections);
+        while let Some((core, message)) = self.common.names.next_message() {
+            self.tell_core(core, Message::Name(message));
+        }
+        self.tell_names();
+    }
+
+    /// What has asked about names is told what is known of them.
+    pub(crate) fn tell_names(&mut self) {
+        while let Some(Told { at: Continuation { frame, entry }, number, known }) = self.common.names.next_told() {
+            match Subsystem::of(entry) {
+                Some(Subsystem::Inbound) => self.session_name_known(frame, number, known),
+                Some(Subsystem::Outbound) => self.courier_name_known(frame, number, known),
+                _ => unreachable!("{entry:?} asks about no name"),
+            }
         }
     }
 

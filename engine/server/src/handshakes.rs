@@ -9,7 +9,7 @@
 //! - A client that has said nothing costs no more than any other connection.
 //! - A session holds the gate, or waits at it, exactly while its handshake is [`Stage::Queued`].
 
-use connections::{Channel, Gate, Handshakes, Security};
+use connections::{Channel, Handshakes, Security, TurnGate};
 use machine::{Instant, Micros};
 use sometimes::sometimes;
 use tls::Event;
@@ -104,14 +104,14 @@ impl Session {
         }
         (handshake.stage, handshake.queued_at) = (Stage::Queued, common.turn.now);
         common.connections.set_deadline(common.turn.now, connection, None);
-        common.connections.enter(Gate::Handshake, connection.0);
+        common.connections.enter(TurnGate::Handshake, connection.0);
     }
 
     /// Its turn has come for a step.
     pub(crate) fn handshake_resumed(&mut self, common: &mut Common) {
         let frame = self.caller.connection.0;
         let Talk::Handshake(handshake) = &mut self.talk else { return };
-        if !common.connections.has_entered(Gate::Handshake, frame) {
+        if !common.connections.has_entered(TurnGate::Handshake, frame) {
             return;
         }
         (handshake.stage, handshake.looked_at) = (Stage::Bytes, common.turn.now);
@@ -122,7 +122,7 @@ impl Session {
             Some(handshake.ends_at.since(common.turn.now).min(LOOK)),
         );
         let event = common.connections.step_in_handshake(common.turn, self.caller.connection);
-        common.connections.leave(Gate::Handshake, frame);
+        common.connections.leave(TurnGate::Handshake, frame);
         match event {
             Some(Event::Established(agreed)) => {
                 if agreed.is_resumed {
@@ -219,7 +219,7 @@ impl Session {
     fn give_handshake_up(&mut self, count: fn(&mut Handshakes) -> &mut u64, common: &mut Common) {
         let Talk::Handshake(handshake) = &self.talk else { return };
         if handshake.stage == Stage::Queued {
-            common.connections.leave(Gate::Handshake, self.caller.connection.0);
+            common.connections.leave(TurnGate::Handshake, self.caller.connection.0);
         }
         if common.connections.tls().has_begun(self.caller.connection) {
             common.connections.tls_mut().handshake_ended();

@@ -26,7 +26,7 @@ use crate::certificates::Certificates;
 use crate::clerks::Clerks;
 use crate::clock::time_of_day;
 use crate::common::Common;
-use crate::console::Console;
+use crate::console::ConsoleLines;
 use crate::cores::{Papers, Seed};
 use crate::directory::Directory;
 use crate::engine::Engine;
@@ -95,7 +95,7 @@ impl Engine {
             pages: Remembered::nothing(),
             https_only: configuration.web.https_only,
             logs_requests: configuration.web.access_log,
-            console: Console::new(),
+            console: ConsoleLines::new(),
             orphans: Vec::new(),
             access: configuration.access.clone(),
         };

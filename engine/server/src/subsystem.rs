@@ -43,3 +43,18 @@ impl Subsystem {
         Subsystem::ALL.get(usize::from(entry.subsystem())).copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_subsystem_is_found_by_the_entries_of_its_points() {
+        for subsystem in Subsystem::ALL {
+            for point in 0..16 {
+                assert_eq!(Subsystem::of(Entry::new(subsystem as u8, point)), Some(subsystem));
+            }
+        }
+        assert_eq!(Subsystem::of(Entry::new(Subsystem::ALL.len() as u8, 0)), None);
+    }
+}

@@ -56,7 +56,8 @@ macro_rules! points {
     };
 }
 
-/// Who is woken, and where it goes on: given with a request, handed back with its completion.
+/// The frame that is woken, and where it goes on: given with a request, handed back with its
+/// completion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Continuation {
     /// The frame that waits.

@@ -6,7 +6,8 @@ use std::vec::Vec;
 use chance::Dice;
 use machine::{Instant, Micros};
 
-use crate::{Budget, Countdown, DelayQueue, FrameId, FrameTable, GateId, Gates, Passage, ResumeQueue};
+use crate::points;
+use crate::{Budget, Countdown, DelayQueue, Entry, FrameId, FrameTable, GateId, Gates, Passage, ResumeQueue};
 
 extern crate std;
 
@@ -238,4 +239,29 @@ fn the_delay_queue_agrees_with_a_sorted_map() {
             }
         }
     }
+}
+
+points! {
+    /// Points of one subsystem.
+    enum Early of 3;
+    /// The first.
+    First,
+    /// The second.
+    Second,
+}
+
+points! {
+    /// Points of another.
+    enum Late of 4;
+    /// The only one.
+    Only,
+}
+
+#[test]
+fn a_point_is_found_in_its_own_subsystem_alone() {
+    for point in [Early::First, Early::Second] {
+        assert_eq!((Early::of(point.entry()), Late::of(point.entry())), (Some(point), None));
+    }
+    assert_eq!((Early::of(Late::Only.entry()), Late::of(Late::Only.entry())), (None, Some(Late::Only)));
+    assert_eq!(Late::of(Entry::new(4, 1)), None, "there is no such point");
 }

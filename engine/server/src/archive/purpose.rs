@@ -46,3 +46,22 @@ impl LetterId {
         Wake { continuation, outcome: Outcome::Refused(refusal) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subsystem::Subsystem;
+    use tasks::FrameId;
+
+    #[test]
+    fn a_continuation_of_another_core_comes_back_as_it_was() {
+        let continuation = Continuation { frame: FrameId::new(3, 4), entry: Entry::new(Subsystem::Outbound as u8, 15) };
+        assert_eq!(core_of(continuation), (None, continuation), "it is this core's own");
+        for core in [0, 1, 15].map(CoreId) {
+            for purpose in Purpose::ALL {
+                let there = on_core((core, purpose), continuation);
+                assert_eq!(core_of(there), (Some((core, purpose)), continuation));
+            }
+        }
+    }
+}

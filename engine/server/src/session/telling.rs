@@ -1,6 +1,8 @@
-//! Who is told: what happens to a connection, and what comes of what was asked, goes to the session that it concerns.
+//! What happens to a connection goes to its owner, and what comes of what was asked to the session
+//! that has asked.
 //!
-//! Invariant: a session is told by the frame of its connection, whose generation says whether it is still the same; who has gone is told nothing.
+//! Invariant: a session is told by the frame of its connection, whose generation says whether it is
+//! still the same. One that has gone is told nothing.
 
 use core::net::IpAddr;
 
@@ -8,17 +10,15 @@ use connections::{Caller, Channel, Owner, SERVICES, Security, Stir};
 use net::{ConnectionId, Event, Service};
 use resolver::{Known, QuestionNumber};
 use store::{AccountId, Outcome, Usage};
-use tasks::{Continuation, Entry, FrameId};
+use tasks::{Entry, FrameId};
 
 use crate::allowances::Verdict;
 use crate::archive::Opened;
 use crate::certificates::Replaced;
 use crate::clerks::{Answer, Told};
 use crate::common::Common;
-use crate::cores::Message;
 use crate::engine::Engine;
 use crate::pop3_service;
-use crate::subsystem::Subsystem;
 
 use super::{PeerHalf, Session};
 
@@ -60,29 +60,6 @@ impl Engine {
             }
         }
         self.events.clear();
-    }
-
-    /// What was asked about names is asked on, and what is known is told.
-    pub(crate) fn look_names_up(&mut self) {
-        let Common { names, connections, turn, .. } = &mut self.common;
-        names.work(turn.now, connections);
-        while let Some((core, message)) = self.common.names.next_message() {
-            self.tell_core(core, Message::Name(message));
-        }
-        self.tell_names();
-    }
-
-    /// What has asked about names is told what is known of them.
-    pub(crate) fn tell_names(&mut self) {
-        while let Some(resolver::Told { at: Continuation { frame, entry }, number, known }) =
-            self.common.names.next_told()
-        {
-            match Subsystem::of(entry) {
-                Some(Subsystem::Inbound) => self.session_name_known(frame, number, known),
-                Some(Subsystem::Outbound) => self.courier_name_known(frame, number, known),
-                _ => unreachable!("{entry:?} asks about no name"),
-            }
-        }
     }
 
     /// There is more to hear by a connection, or more room.

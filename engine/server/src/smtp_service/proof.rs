@@ -25,7 +25,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use budget::Charge;
-use connections::{Caller, Gate};
+use connections::{Caller, TurnGate};
 use dkim::{ChainVerdict, Outcome, SIGNATURES_MAX};
 use dmarc::{Handling, Letter};
 use dns::{Knowledge, Missing, Name, Question, Unanswered};
@@ -180,14 +180,14 @@ impl Proof {
         }
         common.connections.set_deadline(common.turn.now, caller.connection, None);
         if !core::mem::replace(&mut self.is_at_gate, true) {
-            common.connections.enter(Gate::Verification, caller.connection.0);
+            common.connections.enter(TurnGate::Verification, caller.connection.0);
         }
         Ok(false)
     }
 
     /// One signature is computed, if its turn has come.
     pub(super) fn verify(&mut self, caller: Caller, common: &mut Common) {
-        if !common.connections.has_entered(Gate::Verification, caller.connection.0) {
+        if !common.connections.has_entered(TurnGate::Verification, caller.connection.0) {
             return;
         }
         self.leave_gate(caller, common);
@@ -234,7 +234,7 @@ impl Proof {
 
     fn leave_gate(&mut self, caller: Caller, common: &mut Common) {
         if core::mem::take(&mut self.is_at_gate) {
-            common.connections.leave(Gate::Verification, caller.connection.0);
+            common.connections.leave(TurnGate::Verification, caller.connection.0);
         }
     }
 
