@@ -76,7 +76,7 @@ pub(super) fn dependencies(tree: &Tree) -> Vec<Violation> {
 }
 
 /// Folder to floor.
-fn floor_table(tree: &Tree) -> BTreeMap<&str, u32> {
+pub(super) fn floor_table(tree: &Tree) -> BTreeMap<&str, u32> {
     let rows = tree.text(PAGE).unwrap_or_default().lines();
     let mut floors = BTreeMap::new();
     for row in rows {

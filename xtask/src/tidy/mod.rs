@@ -6,6 +6,7 @@
 
 mod bounds;
 mod circles;
+mod floors;
 mod manifest;
 mod paths;
 mod promises;
@@ -50,6 +51,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule { name: "a function does one thing", check: sizes::function_lines },
     Rule { name: "few files implement a type", check: sizes::files_of_types },
     Rule { name: "what has methods that change it has few open fields", check: sizes::open_types },
+    Rule { name: "the picture of the floors is the one of their table", check: floors::drawn },
     Rule { name: "every promise names a test that exists", check: promises::promises },
     Rule { name: "every integration test is run", check: promises::integration_tests },
 ];
@@ -80,6 +82,8 @@ pub(crate) fn run(house: &House, mut print: impl FnMut(fmt::Arguments<'_>)) -> R
             print(format_args!("  {violation}"));
         }
     };
+    let drawn = house.target(floors::DRAWN);
+    std::fs::write(&drawn, floors::picture(&tree)).map_err(Failure::io("drawing the floors"))?;
     for rule in RULES {
         report(rule.name, (rule.check)(&tree));
     }

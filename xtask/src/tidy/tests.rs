@@ -149,3 +149,14 @@ fn an_integration_test_that_nobody_runs_is_found() {
     );
     assert!(!found(promises::integration_tests, &[]).is_empty(), "what is listed is missing");
 }
+
+#[test]
+fn a_picture_of_other_floors_is_found() {
+    let tree = Tree::of(&[("ARCHITECTURE.md", PAGE)]);
+    let picture = floors::picture(&tree);
+    assert!(["floor 0", "floor 2", "engine/low", "engine/store"].iter().all(|text| picture.contains(text)));
+    assert_eq!(found(floors::drawn, &[(floors::PICTURE, &picture)]), [""; 0]);
+    let page = PAGE.replace("| 0 | `engine/low`", "| 1 | `engine/low`");
+    assert_eq!(found(floors::drawn, &[("ARCHITECTURE.md", &page), (floors::PICTURE, &picture)]).len(), 1);
+    assert_eq!(found(floors::drawn, &[]).len(), 1, "there is none");
+}
