@@ -184,6 +184,11 @@ impl Connections {
         self.owners.remove(connection);
     }
 
+    /// How many that we have opened have an owner, or are closing.
+    pub fn opened(&self) -> usize {
+        self.owners.count() + self.closing.len()
+    }
+
     /// Ends those that had until `now` to end by themselves.
     pub fn end_closing(&mut self, now: Instant) {
         while let Some((_, connection)) = self.closing.pop_front_if(|(until, _)| *until <= now) {

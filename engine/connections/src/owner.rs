@@ -42,6 +42,10 @@ impl Owners {
         self.opened.insert(connection, owner);
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.opened.len()
+    }
+
     pub(crate) fn remove(&mut self, connection: ConnectionId) {
         self.opened.remove(&connection);
     }

@@ -12,6 +12,8 @@ use crate::sending::Parcels;
 pub struct InUse {
     /// Connections, those included that only wait for their end.
     pub connections: usize,
+    /// Those that we have opened, as what owns them knows of them.
+    pub opened: usize,
     /// Sessions.
     pub sessions: usize,
     /// Handshakes of TLS that are not done.
@@ -70,6 +72,7 @@ impl Sum for InUse {
     fn sum<I: Iterator<Item = InUse>>(all: I) -> InUse {
         all.fold(InUse::default(), |one, other| InUse {
             connections: one.connections + other.connections,
+            opened: one.opened + other.opened,
             sessions: one.sessions + other.sessions,
             handshakes: one.handshakes + other.handshakes,
             tls_connections: one.tls_connections + other.tls_connections,
@@ -115,6 +118,7 @@ impl Engine {
         let uncharged = conversations.map(|conversation| conversation.uncharged());
         InUse {
             connections: common.connections.net().connection_count(),
+            opened: common.connections.opened(),
             sessions: self.sessions.iter().flatten().count(),
             handshakes: common.connections.tls().handshakes(),
             tls_connections: common.connections.tls().connections(),
