@@ -293,8 +293,8 @@ impl Compute {
         true
     }
 
-    /// Computes the next hash, which takes some 20 ms, if one may be computed now. `is_quiet`: the core
-    /// has nothing else to do. `clock` says what time it is. False: none was computed.
+    /// Computes the next hash, which takes some 20 ms, if one may be computed now. `is_quiet`: the
+    /// core has nothing else to do. `clock` says what time it is. False: none was computed.
     pub fn compute_hash(
         &mut self,
         throttle: &Throttle,

@@ -79,8 +79,8 @@ pub struct Connections {
     net: Net,
     tls: TlsTable,
     owners: Owners,
-    /// Those that we have opened and by which all was said, and how long each may last. The first one
-    /// ends first.
+    /// Those that we have opened and by which all was said, and how long each may last. The first
+    /// one ends first.
     closing: VecDeque<(Instant, ConnectionId)>,
     /// Deadlines of sessions.
     deadlines: DelayQueue,
@@ -227,16 +227,17 @@ impl Connections {
         self.net.send_piece(now, caller.connection, piece)
     }
 
-    /// Queues a whole reply. Half a reply would be taken for a whole one of another meaning: one that
-    /// does not fit, which only happens to replies that cannot wait for room, ends the connection.
+    /// Queues a whole reply. Half a reply would be taken for a whole one of another meaning: one
+    /// that does not fit, which only happens to replies that cannot wait for room, ends the
+    /// connection.
     pub fn say(&mut self, now: Instant, caller: Caller, bytes: &[u8]) {
         if self.send(now, caller, bytes) < bytes.len() {
             self.reset(caller.connection);
         }
     }
 
-    /// Queues the first part of `text`, which is said as [`Connections::say`] does, and as much of the
-    /// second as there is room for, sealed together. Says how much of the second that was.
+    /// Queues the first part of `text`, which is said as [`Connections::say`] does, and as much of
+    /// the second as there is room for, sealed together. Says how much of the second that was.
     pub fn seal(&mut self, now: Instant, caller: Caller, text: Text<'_>) -> usize {
         let taken = self.tls.send(now, caller.connection, text, &mut self.net);
         if taken < text.first.len() {
@@ -329,7 +330,8 @@ impl Connections {
         Waiting { connection, scratch, length }
     }
 
-    /// Takes them back. `done`: so many are done with. Says whether to go on with those behind them.
+    /// Takes them back. `done`: so many are done with. Says whether to go on with those behind
+    /// them.
     pub fn put_back(&mut self, mut waiting: Waiting, done: usize) -> bool {
         let is_to_go_on = !self.is_reset() && {
             let connection = waiting.connection;

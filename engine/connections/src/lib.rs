@@ -4,12 +4,12 @@
 //! happens to it. All of them are one type, [`Connections`], so that their states agree.
 //!
 //! Invariants:
-//! - What we open has an [`Owner`] from its first segment to its last; what we accept belongs to the
-//!   session in its slot.
+//! - What we open has an [`Owner`] from its first segment to its last; what we accept belongs to
+//!   the session in its slot.
 //! - A session's connection that is reset by us is named by [`Connections::take_reset`] before
 //!   anything else happens: no event says so.
-//! - What was opened and not taken lies at the stream's front as it was opened: it is put back before
-//!   the next look.
+//! - What was opened and not taken lies at the stream's front as it was opened: it is put back
+//!   before the next look.
 //! - A frame waits at one [`TurnGate`] at most.
 #![no_std]
 #![forbid(unsafe_code)]

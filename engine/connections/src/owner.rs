@@ -1,7 +1,7 @@
 //! The owner of each connection: the part of the engine that is told what happens to it.
 //!
-//! Invariant: a connection that this machine opens has an owner until that owner lets it go, whatever
-//! has become of its slot. Every other connection belongs to the session in its slot.
+//! Invariant: a connection that this machine opens has an owner until that owner lets it go,
+//! whatever has become of its slot. Every other connection belongs to the session in its slot.
 
 use alloc::collections::BTreeMap;
 

@@ -16,8 +16,8 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The protocol that is spoken where this one is the service's, when the client has chosen among
-    /// those that TLS offered.
+    /// The protocol that is spoken where this one is the service's, when the client has chosen
+    /// among those that TLS offered.
     pub fn chosen(self, choice: Option<&[u8]>) -> Protocol {
         match (self, choice) {
             (Protocol::Http, Some(HTTP2)) => Protocol::Http2,
@@ -34,7 +34,8 @@ const HTTP2: &[u8] = b"h2";
 pub enum Security {
     /// Not at all.
     None,
-    /// By TLS once the client asks for it: STARTTLS (RFC 3207), STLS (RFC 2595). If there is a certificate.
+    /// By TLS once the client asks for it: STARTTLS (RFC 3207), STLS (RFC 2595). This needs a
+    /// certificate.
     OnRequest,
     /// TLS from the first byte on (RFC 8314).
     Implicit,
@@ -70,7 +71,8 @@ pub const POP3S: ServiceEntry = over_tls(995, Protocol::Pop3, &[b"pop3"], "POP3S
 /// Pages to everybody, and to each what it is to him alone.
 pub const HTTPS: ServiceEntry = over_tls(443, Protocol::Http, &[HTTP2, b"http/1.1"], "HTTPS");
 
-/// All services, in the order in which they are announced. Those that speak TLS from the start are there if there is a certificate.
+/// All services, in the order in which they are announced. Those that speak TLS from the start
+/// need a certificate.
 pub const SERVICES: &[ServiceEntry] = &[SMTP, POP3, HTTP, SUBMISSION, SUBMISSIONS, POP3S, HTTPS];
 
 const fn in_the_clear(port: u16, protocol: Protocol, security: Security, name: &'static str) -> ServiceEntry {

@@ -9,8 +9,8 @@
 //!
 //! Invariants:
 //! - A connection in the clear pays nothing for this but a look at [`Channel`].
-//! - The table's slot of a connection is empty before its client's first byte, or ours, and after its
-//!   session's end, or its owner's.
+//! - The table's slot of a connection is empty before its client's first byte, or ours, and after
+//!   its session's end, or its owner's.
 //!
 //! [`Channel`]: crate::Channel
 
@@ -63,7 +63,8 @@ pub struct TlsTable {
     connections: Vec<Option<Box<Connection>>>,
     handshakes: usize,
     handshakes_max: usize,
-    /// How other hosts are called that may be anybody, and those who have to be the one of their name.
+    /// How other hosts are called that may be anybody, and those who have to be the one of their
+    /// name.
     for_anybody: Option<ClientSettings>,
     for_vouched: Option<ClientSettings>,
     /// Handshakes with them. There are no more than couriers.
@@ -83,9 +84,9 @@ impl TlsTable {
         (connections / CONNECTIONS_PER_HANDSHAKE).max(HANDSHAKES_MIN)
     }
 
-    /// `certificates`: the one for everybody else first; without one there is no TLS. `secret`: known to all cores of the machine, and to nobody else.
-    /// The first authorities are believed about the names of other hosts. Browsers trust the
-    /// second.
+    /// `certificates`: the default one first; without any there is no TLS. `secret`: known to all
+    /// cores of the machine, and to nothing outside it. The first authorities are believed about
+    /// the names of other hosts. Browsers trust the second.
     pub fn new(
         certificates: &[Certificate],
         [authorities, browser_authorities]: [Authorities; 2],
@@ -111,7 +112,8 @@ impl TlsTable {
         }
     }
 
-    /// Shows these certificates to whoever comes from now on. Who is here stays; and a ticket of before is as good as ever: it was given over TLS to whom a certificate was shown.
+    /// Shows these certificates to new connections. Open ones stay, and tickets stay good: they
+    /// were given over TLS to clients that were shown a certificate.
     pub fn show(&mut self, certificates: Vec<Certificate>) {
         if self.is_there() {
             self.settings = settings(&certificates, &self.clock, &self.tickets);
@@ -171,7 +173,8 @@ impl TlsTable {
         self.handshakes * 8 >= self.handshakes_max * 7
     }
 
-    /// A client of the service has said its first word. False: there are too many handshakes, and this one does not begin.
+    /// A client of the service has said its first word. False: there are too many handshakes, and
+    /// this one does not begin.
     pub fn begin(&mut self, connection: ConnectionId, service: Service) -> bool {
         let settings = self.settings.get(usize::from(service.0)).and_then(Option::as_ref);
         let Some(settings) = settings.filter(|_| self.may_begin()) else {
@@ -186,7 +189,8 @@ impl TlsTable {
         has_begun
     }
 
-    /// A host that we have called is to speak TLS with us: the first step of the handshake is due. False: it cannot begin. `host`: its name, or its address where that has to be proved.
+    /// A host that we have called is to speak TLS with us: the first step of the handshake is due.
+    /// False: it cannot begin. `host`: its name, or its address where that has to be proved.
     pub fn call(&mut self, connection: ConnectionId, host: Option<&str>, identity: &Identity) -> bool {
         let client = match identity {
             Identity::Anybody => self.for_anybody.clone(),
@@ -226,7 +230,8 @@ impl TlsTable {
         }
     }
 
-    /// Seals as much of `text` as there is room for, in as few records as that takes, and says how much that was.
+    /// Encrypts as much of `text` as there is room for, in as few records as that takes. Says how
+    /// much that was.
     pub fn send(&mut self, now: Instant, connection: ConnectionId, text: Text<'_>, net: &mut Net) -> usize {
         let Some(tls) = self.of_mut(connection) else { return 0 };
         let mut taken = 0;
@@ -301,7 +306,8 @@ fn settings(certificates: &[Certificate], clock: &Clock, tickets: &TicketKeys) -
     SERVICES.iter().map(offer).collect()
 }
 
-/// How much plaintext surely fits where so many bytes do: each block takes a record at the least, one may end what was begun, and one begin what follows.
+/// How much plaintext surely fits where so many bytes do. Each block takes a record at the least,
+/// one may end what was begun, and one begin what follows.
 pub(crate) fn room_for_plaintext(room: usize) -> usize {
     room.saturating_sub((room / BLOCK_BYTES + 3) * SEALED_OVERHEAD_MAX)
 }

@@ -1,5 +1,5 @@
-//! A connection that this machine has opened, to deliver mail or to ask something, in the clear or over
-//! TLS: bytes between a client of ours and the network.
+//! A connection that this machine has opened, to deliver mail or to ask something, in the clear or
+//! over TLS: bytes between a client of ours and the network.
 //!
 //! Invariants:
 //! - Nothing that arrived in the clear is heard once TLS is spoken.
@@ -180,7 +180,8 @@ impl Wire {
         }
     }
 
-    /// TLS may begin: the host has said so, or it is what is spoken at its port. The first word is ours.
+    /// TLS may begin: the host has said so, or its port speaks nothing else. The first word is
+    /// ours.
     pub fn begin_handshake(&mut self, speaker: &mut impl Speaker, turn: Turn, connections: &mut Connections) {
         if !connections.tls_mut().call(self.connection, self.called.as_deref(), &self.identity) {
             return speaker.lost(Lost::Tls);

@@ -1,11 +1,12 @@
-//! Names: what sessions and delivery attempts ask name servers. The first core has the resolver (crate
-//! `dns`), which asks and remembers; other cores ask by messages, and their answers come as messages.
+//! Names: what sessions and delivery attempts ask name servers. The first core has the resolver
+//! (crate `dns`), which asks and remembers; other cores ask by messages, and their answers come as
+//! messages.
 //!
 //! Invariants:
 //! - Each question is answered once, in a later call than the one that asks: within
 //!   [`dns::QUESTION_SPAN_MAX`], unless the machine stops meanwhile.
-//! - Nothing is asked where no name server is known: of those that the configuration names; or, where
-//!   it says nothing of the network, of those that the network names.
+//! - Nothing is asked where no name server is known: of those that the configuration names; or,
+//!   where it says nothing of the network, of those that the network names.
 //! - What waits is bounded: questions for the servers, of which some are kept for mail that leaves,
 //!   askers of each, and bytes of answers that are remembered.
 //!   Each address and each network of clients has a share of the questions and of the askers
@@ -121,8 +122,8 @@ impl Names {
         !self.has_stopped && self.configured.as_ref().is_none_or(|servers| !servers.is_empty())
     }
 
-    /// Whether an answer is authenticated that the servers say is (RFC 4035 section 3.2.3). That is as
-    /// good as they and the way to them are.
+    /// Whether an answer is authenticated that the servers say is (RFC 4035 section 3.2.3). That
+    /// is as good as they and the way to them are.
     pub fn is_trusted(&self) -> bool {
         self.is_trusted
     }
@@ -132,8 +133,8 @@ impl Names {
         self.ask_for(None, at, question)
     }
 
-    /// A session asks a question about its client, which is at this address. Clients share the questions
-    /// that may wait.
+    /// A session asks a question about its client, which is at this address. Clients share the
+    /// questions that may wait.
     pub fn ask_about(&mut self, client: IpAddr, at: Continuation, question: Question) -> QuestionNumber {
         self.ask_for(Some(Client::at(client)), at, question)
     }
@@ -215,7 +216,8 @@ impl Names {
         Some(self.streams.swap_remove(found).1)
     }
 
-    /// What was asked is asked of the resolver, or of the first core; the resolver does what it has to.
+    /// What was asked is asked of the resolver, or of the first core; the resolver does what it
+    /// has to.
     #[inline(never)]
     pub fn work(&mut self, now: Instant, connections: &mut Connections) {
         self.is_stirred = false;

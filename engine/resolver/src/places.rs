@@ -1,4 +1,5 @@
-//! Where a host is that the configuration names, by its name or its address: a smarthost, or a filter.
+//! Where a host is that the configuration names, by its name or its address: a smarthost, or a
+//! filter.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};

@@ -3,8 +3,8 @@
 use crate::FrameId;
 
 /// The waiting point of a frame that a continuation leads to: the subsystem that the frame belongs
-/// to, and a point in that subsystem's own code. The bits above [`Entry::BITS`] are for what carries
-/// continuations between cores.
+/// to, and a point in that subsystem's own code. The bits above [`Entry::BITS`] are for what
+/// carries continuations between cores.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Entry(pub u32);
 
@@ -84,7 +84,8 @@ impl Countdown {
         self.outstanding += 1;
     }
 
-    /// Counts one event; true for the last one. An event that nobody expected is a broken invariant.
+    /// Counts one event; true for the last one. An event that nobody expected is a broken
+    /// invariant.
     pub fn arrived(&mut self) -> bool {
         assert!(self.outstanding > 0, "an event arrived that no one counts on");
         self.outstanding -= 1;

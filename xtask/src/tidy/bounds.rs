@@ -25,7 +25,7 @@ pub(super) const CIRCLE: Bound = Bound { most: 3, not_yet: &[("engine/server", 2
 
 /// The same, counting also what a file calls `child::name`.
 pub(super) const CIRCLE_WITH_CHILDREN: Bound =
-    Bound { most: 12, not_yet: &[("engine/server", 65), ("engine/webmail", 31)] };
+    Bound { most: 12, not_yet: &[("engine/server", 64), ("engine/webmail", 31)] };
 
 /// Lines of a crate's sources without its tests, by crate; only crates that are named here have such a bound.
 pub(super) const CRATE_LINES: &[(&str, usize)] = &[

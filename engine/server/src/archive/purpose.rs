@@ -1,5 +1,5 @@
-//! Continuations of other cores, as the owner of an account has them: by the bits of their entries it
-//! knows the core, and what that core has asked for.
+//! Continuations of other cores, as the owner of an account has them: by the bits of their entries
+//! it knows the core, and what that core has asked for.
 
 use machine::CoreId;
 use store::{Outcome, Refusal, Wake};
@@ -29,7 +29,8 @@ pub(super) fn on_core((core, purpose): (CoreId, Purpose), continuation: Continua
     Continuation { entry: Entry(continuation.entry.0 | of_core), ..continuation }
 }
 
-/// The core of a continuation of [`on_core`] with what that has asked for, and what it was made from.
+/// The core of a continuation of [`on_core`] with what that has asked for, and what it was made
+/// from.
 pub(super) fn core_of(continuation: Continuation) -> (Option<(CoreId, Purpose)>, Continuation) {
     let Entry(bits) = continuation.entry;
     let core = (bits >> CORE_SHIFT & 0xff).checked_sub(1).map(|core| CoreId(core as u8));

@@ -1,4 +1,5 @@
-//! Crowds at the hasher's gate: everybody is answered in turn, guesses cost their address, the owner is let in.
+//! Crowds at the hasher's gate: everybody is answered in turn, guesses cost their address, the
+//! owner is let in.
 
 #![allow(clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -123,7 +124,8 @@ fn a_hash_that_only_the_disk_knows_any_more_is_still_checked() {
     room.log_in("byron");
 }
 
-/// How many of 20 guesses are looked at in ten seconds, from one address that hangs up whenever it gets no answer at once.
+/// How many of 20 guesses are looked at in ten seconds, from one address that hangs up whenever it
+/// gets no answer at once.
 fn guesses_looked_at(room: &mut Room, names: &[&str]) -> usize {
     let mut looked_at = 0;
     for number in 0..20 {
@@ -163,8 +165,8 @@ fn failures_on_one_account_count_together_whatever_name_they_use() {
     assert_eq!(costs, [2, 2, 2, 2, 4]);
 }
 
-/// How long the machine takes for the hashes of many guesses, of 40 ms each. `beside` is done before
-/// each step.
+/// How long the machine takes for the hashes of many guesses, of 40 ms each. `beside` is done
+/// before each step.
 fn hashes_take(beside: impl Fn(&mut Room)) -> Micros {
     const GUESSES: usize = 9;
     let mut room = Room::new(11);
@@ -172,7 +174,8 @@ fn hashes_take(beside: impl Fn(&mut Room)) -> Micros {
     let talks: Vec<Talk> =
         (0..GUESSES).map(|number| at_the_gate(&mut room, hosts[number % hosts.len()], "ada")).collect();
     room.machine.computing = Micros::from_millis(20);
-    // A hash reads the clock when it begins and when it ends, so it takes 40 ms and is seen to take 20.
+    // A hash reads the clock when it begins and when it ends, so it takes 40 ms and is seen to
+    // take 20.
     let (before, readings) = (room.machine.now, room.machine.readings + 2 * GUESSES as u64);
     talks.iter().for_each(|talk| room.send(talk, b"PASS guess\r\n"));
     room.until("all hashes are computed", |room| {
