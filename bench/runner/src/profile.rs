@@ -143,8 +143,16 @@ fn parse(names: &str) -> BTreeMap<u64, String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Whether a file or folder of the repository has a path that starts with `place`.
+    pub(crate) fn is_in_the_repository(place: &str) -> bool {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let (folder, name) = place.rsplit_once('/').unwrap();
+        let mut entries = std::fs::read_dir(root.join(folder)).into_iter().flatten();
+        entries.any(|entry| entry.unwrap().file_name().to_str().unwrap().starts_with(name))
+    }
 
     #[test]
     fn counts_are_told_by_the_function_that_holds_the_address() {

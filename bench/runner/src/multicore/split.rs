@@ -96,6 +96,13 @@ mod tests {
     }
 
     #[test]
+    fn every_place_is_in_the_repository() {
+        for (place, _) in PLACES {
+            assert!(crate::profile::tests::is_in_the_repository(place), "{place}");
+        }
+    }
+
+    #[test]
     fn parts_add_up_in_their_order() {
         let mut split = Split::default();
         split.add(Part::Send, 2.0);

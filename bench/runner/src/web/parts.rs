@@ -21,7 +21,7 @@ const PARTS: [&str; 9] = [
 ];
 
 /// Where the parts lie, as places among [`PARTS`]; the first that a place begins with counts.
-const PLACES: [(&str, usize); 25] = [
+const PLACES: [(&str, usize); 26] = [
     ("machines/bare/src/virtio/net/receive", 0),
     ("machines/bare/src/virtio/net/transmit", 7),
     ("engine/net/src/tcp/send_queue", 5),
@@ -44,6 +44,7 @@ const PLACES: [(&str, usize); 25] = [
     ("engine/net/", 1),
     ("engine/http/", 4),
     ("engine/server/src/http_service", 4),
+    ("engine/connections/", 3),
     ("engine/server/src/session", 3),
     ("engine/server/src/common", 3),
     ("engine/server/src/engine.rs", 8),
@@ -60,4 +61,16 @@ pub(super) fn parts(
         *sums.entry(whose(places, &PLACES).unwrap_or(PARTS.len() - 1)).or_default() += count as f64 / requests;
     }
     Ok(PARTS.into_iter().enumerate().map(|(at, name)| (name, sums.get(&at).copied().unwrap_or(0.0))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::profile::tests::is_in_the_repository;
+
+    #[test]
+    fn every_place_is_in_the_repository() {
+        for (place, _) in super::PLACES {
+            assert!(is_in_the_repository(place), "{place}");
+        }
+    }
 }
