@@ -1,10 +1,12 @@
-//! `barepost`: builds the machine, boots it and looks after it. Tests, benches and scripts for TCP are the affair of other programs, to
-//! which the script `barepost` hands over.
+//! `barepost`: builds the machine, boots it and looks after it. Tests, benches and scripts for TCP are
+//! other programs, which the script `barepost` starts.
 //!
-//! A library, because benches start machines as `run` does; the program in `main.rs` is nothing but its [`main`].
+//! A library, because benches start machines as `run` does. The program in `main.rs` only calls its
+//! [`main`].
 //!
 //! Invariants:
-//! - Whatever this process starts dies with it, even when it is killed with SIGKILL ([`host::hold`]).
+//! - Whatever this process starts dies with it, even when it is killed with SIGKILL
+//!   ([`host::hold`]).
 //! - Exit status 0: done; 1: something broke or a test failed; 2: the command, the configuration or the machine that
 //!   this runs on is not as needed, told in one line before anything starts.
 //! - Nothing is written outside the data folder and `target/`.
@@ -19,7 +21,7 @@ pub mod services;
 mod site;
 
 use clap::{Parser, Subcommand};
-use host::{FOR_DEVELOPERS, Failure, House, Stop, hold, remark};
+use host::FOR_DEVELOPERS;
 
 /// A mail server that is the whole machine.
 #[derive(Parser)]
@@ -46,24 +48,11 @@ fn help_for_developers() -> String {
 
 /// Obeys the command line of this process. Does not return when the command fails.
 pub fn main() {
-    hold::become_held_program();
-    let arguments = CommandLine::parse();
-    if let Err(failure) = obey(arguments.command) {
-        if !matches!(failure, Failure::Told) {
-            remark(format_args!("barepost: {failure}"));
-        }
-        std::process::exit(failure.status());
-    }
-}
-
-fn obey(command: Command) -> Result<(), Failure> {
-    let house = House::find()?;
-    let stop = Stop::watch_signals()?;
-    match command {
-        Command::Run(options) => run::run(&house, &options, &stop),
-        Command::Dns(options) => names::run(&options, &stop),
+    host::main(CommandLine::parse, |arguments, house, stop| match arguments.command {
+        Command::Run(options) => run::run(house, &options, stop),
+        Command::Dns(options) => names::run(&options, stop),
         Command::Fsck(options) => disk::fsck(&options),
-    }
+    });
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! What the commands of this repository need of the machine that they run on: programs that die with them, packages of
-//! Debian, the repository's folders, and the image, built by cargo.
+//! What the commands of this repository need of the machine that they run on: programs that die with
+//! them, packages of Debian, the repository's folders, and the image, built by cargo.
 //!
 //! It imports nothing of the engine, so a command that needs no more than this is built in seconds.
 #![forbid(unsafe_code)]
 
+mod command;
 mod developers;
 mod failure;
 pub mod hold;
@@ -14,6 +15,7 @@ mod stop;
 mod terminal;
 pub mod unpacked;
 
+pub use command::main;
 pub use developers::FOR_DEVELOPERS;
 pub use failure::Failure;
 pub use house::House;

@@ -1,9 +1,11 @@
-//! What those who change Barepost run: `./barepost test` and `./barepost pkt`, which the script `barepost` hands over to this program.
+//! The commands of developers: `./barepost test` and `./barepost pkt`. The script `barepost` starts
+//! this program for them.
 //!
 //! Invariants:
-//! - Whatever this process starts dies with it, even when it is killed with SIGKILL ([`host::hold`]).
-//! - Exit status 0: done; 1: something broke or a test failed; 2: the command or the machine that this runs on is not as
-//!   needed, told in one line before anything starts.
+//! - Whatever this process starts dies with it, even when it is killed with SIGKILL
+//!   ([`host::hold`]).
+//! - Exit status 0: done; 1: something broke or a test failed; 2: the command or the machine that
+//!   this runs on is not as needed, told in one line before anything starts.
 //! - Nothing is written outside `target/`.
 //! - Nothing of the engine is compiled into it: it is built in seconds, and builds what it runs.
 #![forbid(unsafe_code)]
@@ -14,11 +16,10 @@ mod simulator;
 mod tidy;
 
 use clap::{Parser, Subcommand};
-use host::{Failure, House, Stop, hold, remark};
 
 /// Tests of Barepost.
 #[derive(Parser)]
-#[command(name = "barepost", version, disable_help_subcommand = true)]
+#[command(name = "barepost", bin_name = "barepost", version, disable_help_subcommand = true)]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
@@ -33,30 +34,23 @@ enum Command {
 }
 
 fn main() {
-    hold::become_held_program();
-    let arguments = CommandLine::parse();
-    if let Err(failure) = obey(arguments.command) {
-        if !matches!(failure, Failure::Told) {
-            remark(format_args!("barepost: {failure}"));
-        }
-        std::process::exit(failure.status());
-    }
-}
-
-fn obey(command: Command) -> Result<(), Failure> {
-    let house = House::find()?;
-    let stop = Stop::watch_signals()?;
-    match command {
-        Command::Test(options) => gate::run(&house, &options, &stop),
-        Command::Pkt(options) => pkt::run(&house, &options, &stop),
-    }
+    host::main(CommandLine::parse, |arguments, house, stop| match arguments.command {
+        Command::Test(options) => gate::run(house, &options, stop),
+        Command::Pkt(options) => pkt::run(house, &options, stop),
+    });
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     use super::CommandLine;
+
+    #[test]
+    fn usage_names_the_script() {
+        let Err(help) = CommandLine::try_parse_from(["target/release/program", "test", "--help"]) else { panic!() };
+        assert!(help.to_string().contains("\nUsage: barepost test "), "{help}");
+    }
 
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {

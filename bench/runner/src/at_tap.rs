@@ -123,12 +123,7 @@ impl Place {
             cores,
             memory_mib: self.memory_mib,
             network: Network::Tap { interface: INTERFACE.into(), queues },
-            disk: self.data.disk_path.clone(),
-            configuration: self.data.configuration_path.clone(),
-            site: self.data.site_path.clone(),
-            certificates: self.data.certificates_path.clone(),
-            signing_keys: self.data.signing_keys_path.clone(),
-            authorities: self.data.authorities_path.clone(),
+            files: self.data.files(),
             plugin: Some(counters.plugin()),
             linux: None,
         })?;

@@ -1,7 +1,7 @@
-//! What measures Barepost: `./barepost bench`, which the script `barepost` hands over to this program.
+//! `./barepost bench` measures Barepost. The script `barepost` starts this program for it.
 //!
-//! Invariants: those of `barepost` itself (`cli/src/main.rs`); and nothing is written outside `target/`, `bench/results/` and
-//! `docs/figures/`.
+//! Invariants: those of `barepost` itself (`cli/src/lib.rs`); and nothing is written outside
+//! `target/`, `bench/results/` and `docs/figures/`.
 #![forbid(unsafe_code)]
 
 mod at_tap;
@@ -30,11 +30,10 @@ mod webmail;
 mod workplace;
 
 use clap::{Parser, Subcommand};
-use host::{Failure, House, Stop, hold, remark};
 
 /// Benches of Barepost.
 #[derive(Parser)]
-#[command(name = "barepost", version, disable_help_subcommand = true)]
+#[command(name = "barepost", bin_name = "barepost", version, disable_help_subcommand = true)]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
@@ -47,27 +46,22 @@ enum Command {
 }
 
 fn main() {
-    hold::become_held_program();
-    let CommandLine { command: Command::Bench(options) } = CommandLine::parse();
-    if let Err(failure) = measure(&options) {
-        if !matches!(failure, Failure::Told) {
-            remark(format_args!("barepost: {failure}"));
-        }
-        std::process::exit(failure.status());
-    }
-}
-
-fn measure(options: &bench::Options) -> Result<(), Failure> {
-    let house = House::find()?;
-    let stop = Stop::watch_signals()?;
-    bench::run(&house, options, &stop)
+    host::main(CommandLine::parse, |arguments, house, stop| match arguments.command {
+        Command::Bench(options) => bench::run(house, &options, stop),
+    });
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     use super::CommandLine;
+
+    #[test]
+    fn usage_names_the_script() {
+        let Err(help) = CommandLine::try_parse_from(["target/release/program", "bench", "--help"]) else { panic!() };
+        assert!(help.to_string().contains("\nUsage: barepost bench "), "{help}");
+    }
 
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {

@@ -72,12 +72,7 @@ impl Workplace {
             cores: 1,
             memory_mib: 256,
             network: Network::User { base },
-            disk: self.data.disk_path.clone(),
-            configuration: self.data.configuration_path.clone(),
-            site: self.data.site_path.clone(),
-            certificates: self.data.certificates_path.clone(),
-            signing_keys: self.data.signing_keys_path.clone(),
-            authorities: self.data.authorities_path.clone(),
+            files: self.data.files(),
             plugin,
             linux: None,
         })?;

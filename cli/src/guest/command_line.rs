@@ -75,6 +75,23 @@ pub struct Linux {
     pub arguments: String,
 }
 
+/// The files of a guest, which a data folder has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Files {
+    /// The disk's image.
+    pub disk: PathBuf,
+    /// `barepost.toml`.
+    pub configuration: PathBuf,
+    /// The packed site, if there is one.
+    pub site: Option<PathBuf>,
+    /// The packed certificates and their keys.
+    pub certificates: PathBuf,
+    /// The packed keys with which letters are signed.
+    pub signing_keys: PathBuf,
+    /// The packed certificates of authorities, if any are named.
+    pub authorities: Option<PathBuf>,
+}
+
 /// All that makes a guest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setup {
@@ -92,18 +109,8 @@ pub struct Setup {
     pub memory_mib: u32,
     /// What its card is connected to.
     pub network: Network,
-    /// The disk's image.
-    pub disk: PathBuf,
-    /// `barepost.toml`.
-    pub configuration: PathBuf,
-    /// The packed site.
-    pub site: Option<PathBuf>,
-    /// The packed certificates and their keys.
-    pub certificates: PathBuf,
-    /// The packed keys with which letters are signed.
-    pub signing_keys: PathBuf,
-    /// The packed certificates of authorities.
-    pub authorities: Option<PathBuf>,
+    /// What it is given to read and write.
+    pub files: Files,
     /// What watches it.
     pub plugin: Option<Plugin>,
     /// What else the kernel gets if the image is one.
@@ -127,19 +134,19 @@ impl Setup {
         // `signal=off`: no control character on this pipe means anything to QEMU.
         line.option("-chardev", "stdio,id=console,signal=off").option("-serial", "chardev:console");
         line.option("-device", "isa-debug-exit,iobase=0xf4,iosize=4");
-        line.option("-fw_cfg", with_file("name=opt/barepost/barepost.toml,file=", &self.configuration, ""));
-        if let Some(site) = &self.site {
+        line.option("-fw_cfg", with_file("name=opt/barepost/barepost.toml,file=", &self.files.configuration, ""));
+        if let Some(site) = &self.files.site {
             line.option("-fw_cfg", with_file("name=opt/barepost/site.pack,file=", site, ""));
         }
-        line.option("-fw_cfg", with_file("name=opt/barepost/certificates.pack,file=", &self.certificates, ""));
-        line.option("-fw_cfg", with_file("name=opt/barepost/signing-keys.pack,file=", &self.signing_keys, ""));
-        if let Some(authorities) = &self.authorities {
+        line.option("-fw_cfg", with_file("name=opt/barepost/certificates.pack,file=", &self.files.certificates, ""));
+        line.option("-fw_cfg", with_file("name=opt/barepost/signing-keys.pack,file=", &self.files.signing_keys, ""));
+        if let Some(authorities) = &self.files.authorities {
             line.option("-fw_cfg", with_file("name=opt/barepost/authorities.pack,file=", authorities, ""));
         }
 
         line.option("-netdev", self.network.backend());
         line.option("-device", self.device("virtio-net", &format!("netdev=network{}", self.network.card())));
-        line.option("-drive", with_file("if=none,id=disk,format=raw,cache=writeback,file=", &self.disk, ""));
+        line.option("-drive", with_file("if=none,id=disk,format=raw,cache=writeback,file=", &self.files.disk, ""));
         line.option("-device", self.device("virtio-blk", "drive=disk,werror=report,rerror=report"));
         line.option("-object", "rng-builtin,id=entropy");
         line.option("-device", self.device("virtio-rng", "rng=entropy"));

@@ -18,6 +18,7 @@ use server::configuration::Configuration;
 use server::pack::BadPack;
 
 use crate::disk;
+use crate::guest::Files;
 use crate::run::disk_file::{self, MissingDisk};
 use crate::run::{LEAVE_PATIENCE, authorities, certificates, demo, signing};
 use crate::site;
@@ -152,6 +153,18 @@ impl DataFolder {
     /// The disk, for a machine in this process.
     pub(crate) fn disk(&self) -> Result<File, Failure> {
         self.disk.try_clone().map_err(Failure::io("opening the disk"))
+    }
+
+    /// What a guest is given of it.
+    pub fn files(&self) -> Files {
+        Files {
+            disk: self.disk_path.clone(),
+            configuration: self.configuration_path.clone(),
+            site: self.site_path.clone(),
+            certificates: self.certificates_path.clone(),
+            signing_keys: self.signing_keys_path.clone(),
+            authorities: self.authorities_path.clone(),
+        }
     }
 
     /// Lets programs that are started from now on hold the lock as well.

@@ -104,12 +104,7 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
         cores: options.cores,
         memory_mib,
         network,
-        disk: data.disk_path.clone(),
-        configuration: data.configuration_path.clone(),
-        site: data.site_path.clone(),
-        certificates: data.certificates_path.clone(),
-        signing_keys: data.signing_keys_path.clone(),
-        authorities: data.authorities_path.clone(),
+        files: data.files(),
         plugin: None,
         linux: None,
     };

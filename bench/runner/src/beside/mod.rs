@@ -200,12 +200,12 @@ impl Beside {
     }
 
     fn setup(&self, side: Side) -> Result<Setup, Failure> {
-        let (peer, data) = (&self.peer, &self.data);
+        let peer = &self.peer;
         let arguments = peer.arguments(&format!("{}/24", side.guest()));
         let linux = Linux { initramfs: peer.initramfs.clone(), arguments };
-        let disk = match side {
-            Side::Ours => data.disk_path.clone(),
-            Side::Peer => match &peer.disk {
+        let mut files = self.data.files();
+        if side == Side::Peer {
+            files.disk = match &peer.disk {
                 Some(path) => path.clone(),
                 None => {
                     let path = self.folder.join("peer.img");
@@ -213,8 +213,8 @@ impl Beside {
                     empty.map_err(Failure::io("making a disk"))?;
                     path
                 }
-            },
-        };
+            };
+        }
         Ok(Setup {
             qemu: self.qemu.clone(),
             image: if side == Side::Ours { self.image.clone() } else { peer.kernel.clone() },
@@ -223,12 +223,7 @@ impl Beside {
             cores: 1,
             memory_mib: self.memory_mib,
             network: Network::Tap { interface: side.interface().into(), queues: 1 },
-            disk,
-            configuration: data.configuration_path.clone(),
-            site: data.site_path.clone(),
-            certificates: data.certificates_path.clone(),
-            signing_keys: data.signing_keys_path.clone(),
-            authorities: data.authorities_path.clone(),
+            files,
             plugin: Some(self.counters(side).plugin()),
             linux: (side == Side::Peer).then_some(linux),
         })

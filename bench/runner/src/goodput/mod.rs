@@ -204,12 +204,7 @@ fn start(kind: Kind, tools: &Tools, folder: &Path) -> Result<Machine, Failure> {
                 cores: 1,
                 memory_mib: 256,
                 network: Network::Tap { interface: room::TAP.into(), queues: 1 },
-                disk: data.disk_path.clone(),
-                configuration: data.configuration_path.clone(),
-                site: data.site_path.clone(),
-                certificates: data.certificates_path.clone(),
-                signing_keys: data.signing_keys_path.clone(),
-                authorities: data.authorities_path.clone(),
+                files: data.files(),
                 plugin: None,
                 linux: None,
             })?;
