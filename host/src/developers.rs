@@ -1,4 +1,5 @@
-//! The commands of developers: the script `barepost` hands them to programs of their own, so that users compile none of them.
+//! The commands of developers. The script `barepost` hands them to programs of their own, so that
+//! users compile none of them.
 
 /// Name and purpose of each, for the help of all commands.
 pub const FOR_DEVELOPERS: &[(&str, &str)] = &[

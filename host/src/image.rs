@@ -26,7 +26,8 @@ pub fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
     strip(house, stop)
 }
 
-/// Cargo at work on the image, as `.cargo/config.toml` says. Flags in the environment would replace those of the image.
+/// Cargo that builds the image, as `.cargo/config.toml` says. Flags in the environment would replace
+/// those of the image.
 pub fn cargo(house: &House) -> Command {
     let mut command = hold::command("cargo");
     command.args(["image", "--quiet"]).current_dir(house.root());
@@ -34,7 +35,7 @@ pub fn cargo(house: &House) -> Command {
     command
 }
 
-/// The image as the linker left it, with names and lines for whoever examines it.
+/// The image as the linker left it, with the names and lines that examining it needs.
 pub fn unstripped(house: &House) -> PathBuf {
     house.target(BUILT)
 }

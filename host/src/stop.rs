@@ -23,7 +23,7 @@ impl Stop {
         Ok(stop)
     }
 
-    /// As if somebody had asked once, for tests.
+    /// As after one signal, for tests.
     pub fn requested() -> Stop {
         let stop = Stop::default();
         stop.signals.fetch_add(1, Ordering::Relaxed);

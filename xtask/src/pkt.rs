@@ -1,7 +1,7 @@
 //! `barepost pkt FILE…`: plays packetdrill scripts against the engine's TCP, in virtual time.
 //!
-//! The player is `machines/simulated/src/bin/packetdrill.rs`, a program of its own: so nothing of the engine is compiled into
-//! this command.
+//! The player is `machines/simulated/src/bin/packetdrill.rs`, a program of its own, so that nothing of
+//! the engine is compiled into this command.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(crate) struct Options {
     quiet: bool,
 }
 
-/// Becomes the player, whose exit status is this command's.
+/// Becomes the player. Its exit status is this command's.
 ///
 /// Errors: broke when the player does not build or start.
 pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {

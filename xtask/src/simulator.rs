@@ -1,10 +1,11 @@
-//! The programs of `machines/simulated`, built with optimization: machine rooms, and the player of packetdrill scripts.
+//! The programs of `machines/simulated`, built with optimization: machine rooms, and the player of
+//! packetdrill scripts.
 
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use host::{Failure, House, Stop, hold};
+use host::{Failure, House, Stop, hold, remark};
 
 const BUILD_BUDGET: Duration = Duration::from_secs(900);
 
@@ -18,6 +19,8 @@ pub(crate) fn build(house: &House, log: Option<&File>, stop: &Stop) -> Result<()
     if let Some(log) = log {
         let share = || log.try_clone().map_err(Failure::io("sharing a log"));
         cargo.stdout(share()?).stderr(share()?);
+    } else if !player(house).exists() {
+        remark("barepost: building the simulator, once; this takes a minute or more");
     }
     hold::run_to_success(&mut cargo, "building the simulator", BUILD_BUDGET, stop)
 }

@@ -31,7 +31,7 @@ pub(crate) enum Work {
     Advisories,
     /// Builds the image, and checks what it must not hold.
     Image,
-    /// Plays every packetdrill script in this folder, in this process.
+    /// Builds the player of packetdrill scripts, and plays every script in this folder.
     Scripts(&'static str),
     /// Runs a Python script, with these arguments.
     Script(&'static str, &'static [&'static str]),

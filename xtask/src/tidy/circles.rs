@@ -1,7 +1,8 @@
-//! Circles of files: files of a crate of which each imports, directly or through others, each other.
+//! Circles of files: files of a crate that all import each other, directly or through others.
 //!
-//! A crate's files are to form a staircase. A file imports another when it names the other's module by a path that begins with
-//! `crate::`, `super::` or `self::`; a parent also when it calls a child's names `child::name`, for which the second bound is.
+//! A crate's files are to form a staircase. A file imports another when it names the other's module by
+//! a path that begins with `crate::`, `super::` or `self::`. A parent also imports a child when it calls
+//! the child's names `child::name`; the second bound is for that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,7 +67,9 @@ fn graph(files: &[(&str, &str)], with_children: bool) -> Graph {
     graph
 }
 
-/// From a crate's root, what `words` lead to in the module `own`. `is_child`: they may begin with the name of a child.
+/// From a crate's root, what `words` lead to in the module `own`.
+///
+/// `is_child`: they may begin with the name of a child.
 fn target(own: &Module, words: &[String], is_child: bool) -> Option<Module> {
     let (first, rest) = words.split_first()?;
     let (base, rest) = match first.as_str() {

@@ -1,4 +1,5 @@
-//! How long functions are, which types a source implements, and how many fields of its types are open: read from its text.
+//! How long functions are, which types a source implements, and how many fields of its types are open,
+//! all read from its text.
 
 /// A function with a body.
 #[derive(PartialEq, Eq, Debug)]
@@ -29,7 +30,7 @@ pub(super) fn functions(code: &str) -> Vec<Function<'_>> {
     functions
 }
 
-/// The types that `code` implements, those of implemented traits too, each as often as it has an `impl`.
+/// The types that `code` implements, by traits too, each as often as it has an `impl`.
 pub(super) fn implemented(code: &str) -> impl Iterator<Item = &str> {
     code.lines().filter_map(implemented_by)
 }
@@ -48,7 +49,7 @@ fn implemented_by(line: &str) -> Option<&str> {
     name.starts_with(char::is_uppercase).then_some(name)
 }
 
-/// Types of `code` with open fields and with methods that change them, and how many fields of each are open.
+/// Types of `code` that have open fields and methods that change them, and how many fields are open.
 pub(super) fn open_fields(code: &str) -> Vec<(&str, usize)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("struct ") {

@@ -8,7 +8,7 @@ use super::source::{code, without_tests};
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// The crates about whose types there are rules.
+/// The crates with types that the rules are about.
 const ENGINE: &str = "engine/";
 
 pub(super) fn crate_lines(tree: &Tree) -> Vec<Violation> {

@@ -53,7 +53,7 @@ impl Tree {
         self.files().filter(|(path, _)| path.ends_with(".rs"))
     }
 
-    /// The crates: the folder of each, and its Rust sources that are no tests, with their paths below it.
+    /// The crates: the folder of each, and its Rust sources that are no tests, with paths below it.
     pub(super) fn crates(&self) -> BTreeMap<&str, Vec<(&str, &str)>> {
         let folders: Vec<&str> = self.files().filter_map(|(path, _)| path.strip_suffix("/Cargo.toml")).collect();
         let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
