@@ -134,14 +134,15 @@ impl Link {
     }
 
     /// Where to send the answer to a frame that came from `source` at `came_from`: to whom the route names, or back
-    /// where it came from as long as nobody knows better.
+    /// where it came from as long as nobody knows better. `None` if that is no card's address: the
+    /// answer would go to a group, and [`BROADCAST`] stands for a neighbour that is not known yet.
     pub(crate) fn hardware_to_answer(&mut self, now: Instant, source: Ip, came_from: Ethernet) -> Option<Ethernet> {
         let known = match source.to_v4() {
             Some(source) => self.neighbours.lookup(now, self.interface.next_hop(source)?),
             None if !self.ndp.has_way_to(source.to_v6()) => return None,
             None => self.ndp.lookup(now, source.to_v6()),
         };
-        Some(known.unwrap_or(came_from))
+        known.or(Some(came_from).filter(|card| ethernet::is_unicast(*card)))
     }
 
     /// Packets to `destination` seem to get lost: where they go is asked again. Returns what is believed until then.

@@ -116,6 +116,29 @@ fn broadcast_pings_and_impossible_sources_are_not_answered() {
 }
 
 #[test]
+fn senders_without_a_cards_address_get_no_answer() {
+    let mut world = World::new();
+    let syn = Tcp {
+        from: (PEER, 4_000),
+        to: (US, 25),
+        control: TcpControl::Syn,
+        sequence: 1_000,
+        acknowledgment: None,
+        window: 60_000,
+        mss: Some(1460),
+        payload: Vec::new(),
+    };
+    for card in [EVERYBODY, Ethernet([3, 0, 0, 0, 0, 7]), NOBODY] {
+        let ping = ipv4(PEER, US, IpProtocol::Icmp, &echo(1, b"there?"));
+        assert_eq!(world.hears(&ethernet(card, CARD, EthernetProtocol::Ipv4, &ping)), []);
+        assert_eq!(world.hears(&syn.frame(card)), []);
+        world.says_nothing();
+    }
+    world.hears(&Tcp { from: (PEER, 4_001), ..syn }.frame(PEER_CARD));
+    assert_eq!(Tcp::read(&world.says_one()).0, PEER_CARD);
+}
+
+#[test]
 fn frames_for_others_are_not_looked_at() {
     let mut world = World::new();
     let packet = ipv4(PEER, US, IpProtocol::Icmp, &echo(7, b""));
