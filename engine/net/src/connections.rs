@@ -7,6 +7,7 @@
 //! - A connection stands in the flow table from its handshake until TIME-WAIT is over, in exactly
 //!   one of three forms.
 //! - A connection that has anything to do is among the touched ones, or its deadline is set.
+//! - A connection that is over has no deadline: [`Tcp::bury`] cancels it.
 
 mod arrival;
 mod connect;
@@ -92,7 +93,7 @@ impl Tcp {
         + DelayQueue::SLOT_BYTES
         + ResumeQueue::SLOT_BYTES;
 
-    /// None yet. `keys`: the same on all cores.
+    /// There are no connections yet. `keys`: the same on all cores.
     pub(crate) fn new(config: &Config, card: &Card, keys: &mut Random, now: Instant) -> Tcp {
         let limits = &config.limits;
         let local_mss = card.mtu.saturating_sub((IPV4_BYTES + TCP_BYTES) as u16);

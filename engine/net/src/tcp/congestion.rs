@@ -1,7 +1,7 @@
 //! Congestion control: how much may be on the way at the same time. CUBIC (RFC 9438) after slow start (RFC 5681, RFC 9406), with the
 //! initial window of RFC 6928; while a loss is repaired the rate falls proportionally (PRR, RFC 6937).
 //!
-//! What was lost, and when, is `recovery`'s business; it calls here.
+//! `tcb::loss` finds out what was lost, and when, and calls here.
 //!
 //! Invariant: the window never falls below one segment.
 

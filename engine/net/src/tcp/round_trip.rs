@@ -1,7 +1,7 @@
 //! The round trip and the retransmission timeout that follows from it (RFC 6298).
 //!
 //! One sample a round trip is taken, which is what the constants of RFC 6298 are made for (RFC 7323 appendix G): see
-//! `recovery`, which knows when everything was sent.
+//! `tcb::loss`, which knows when everything was sent.
 
 use machine::Micros;
 
