@@ -144,7 +144,7 @@ impl Net {
         }
     }
 
-    pub(super) fn fragment_arrived(&mut self, now: Instant, part: &Part, received: &Received<'_>, events: &mut Events) {
+    fn fragment_arrived(&mut self, now: Instant, part: &Part, received: &Received<'_>, events: &mut Events) {
         self.link.counters.count(Counter::FragmentsIn);
         let index = match self.reassembly.fragment_arrived(now, part, received.payload) {
             Progress::Waiting => return,
@@ -170,13 +170,7 @@ impl Net {
     /// Of one piece with what calls it, so that what all layers have found of a segment is handed on in registers. Whatever else may be there is copied, since
     /// only what nobody points at stays in them.
     #[inline(always)]
-    pub(super) fn transport_arrived(
-        &mut self,
-        now: Instant,
-        received: &Received<'_>,
-        place: Place,
-        events: &mut Events,
-    ) {
+    fn transport_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
         if received.protocol == PROTOCOL_TCP {
             return self.tcp.arrived(now, received, place, &mut self.link, &mut self.fellows, events);
         }
@@ -253,7 +247,7 @@ impl Net {
         }
     }
 
-    pub(super) fn ipv6_arrived(
+    fn ipv6_arrived(
         &mut self,
         now: Instant,
         ethernet: ethernet::Header,
@@ -364,7 +358,7 @@ impl Net {
     }
 
     /// All parts of a packet are there: `payload` is what follows the fragment headers, and `protocol` its first header.
-    pub(super) fn reassembled_ipv6_arrived(&mut self, now: Instant, received: &Received<'_>, events: &mut Events) {
+    fn reassembled_ipv6_arrived(&mut self, now: Instant, received: &Received<'_>, events: &mut Events) {
         match walk(received.payload, received.protocol, 0, 0) {
             Walked::Payload { protocol, at, .. } => {
                 let payload = received.payload.get(at..).unwrap_or_default();

@@ -186,7 +186,7 @@ impl Tcb {
     }
 
     /// Whether there is something to send now.
-    pub(super) fn wants_to_speak(&self) -> bool {
+    fn wants_to_speak(&self) -> bool {
         self.owes(Owed::URGENT) || self.sendable() > 0 || self.may_send_control() || self.next_lost().is_some()
     }
 
@@ -214,7 +214,7 @@ impl Tcb {
     }
 
     /// The end: nothing is sent any more, and the session is told why.
-    pub(super) fn finish(&mut self, reason: CloseReason, pools: &mut Pools, actions: &mut Actions) {
+    fn finish(&mut self, reason: CloseReason, pools: &mut Pools, actions: &mut Actions) {
         self.enter_closed(pools);
         actions.closed = Some(reason);
     }
@@ -227,7 +227,7 @@ impl Tcb {
     }
 
     /// Our FIN was acknowledged and the peer's has arrived.
-    pub(super) fn enter_time_wait(&mut self, actions: &mut Actions) {
+    fn enter_time_wait(&mut self, actions: &mut Actions) {
         self.state = State::TimeWait;
         self.timers = Timers::NONE;
         actions.closed = Some(CloseReason::Normal);
@@ -259,14 +259,14 @@ impl Tcb {
     }
 
     /// Gives the send queue back when nothing is in it.
-    pub(super) fn settle_send_queue(&mut self, pools: &mut Pools) {
+    fn settle_send_queue(&mut self, pools: &mut Pools) {
         if let Some(queue) = self.send_queue.take_if(|queue| queue.len() == 0) {
             pools.take_back_send_queue(queue);
         }
     }
 
     /// Gives the receive queue back when nothing is in it.
-    pub(super) fn settle_receive_queue(&mut self, pools: &mut Pools) {
+    fn settle_receive_queue(&mut self, pools: &mut Pools) {
         if let Some(queue) = self.receive_queue.take_if(|queue| queue.is_empty()) {
             pools.take_back_receive_queue(queue);
         }
@@ -274,52 +274,52 @@ impl Tcb {
 
     /// Bytes queued and not acknowledged.
     #[inline]
-    pub(super) fn queued(&self) -> u32 {
+    fn queued(&self) -> u32 {
         self.send_queue.as_ref().map_or(0, |queue| queue.len())
     }
 
     /// Bytes that arrived in order and were not taken yet.
     #[inline]
-    pub(super) fn kept(&self) -> u32 {
+    fn kept(&self) -> u32 {
         self.receive_queue.as_ref().map_or(0, |queue| queue.readable())
     }
 
     /// Whether both ends know each other's numbers.
-    pub(super) fn is_synchronized(&self) -> bool {
+    fn is_synchronized(&self) -> bool {
         !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
     }
 
     /// Whether the peer's FIN has not arrived yet.
-    pub(super) fn may_receive(&self) -> bool {
+    fn may_receive(&self) -> bool {
         matches!(self.state, State::Established | State::FinWait1 | State::FinWait2)
     }
 
-    pub(super) fn owe(&mut self, what: Owed) {
+    fn owe(&mut self, what: Owed) {
         self.owed = self.owed.with(what);
     }
 
-    pub(super) fn forgive(&mut self, what: Owed) {
+    fn forgive(&mut self, what: Owed) {
         self.owed = self.owed.without(what);
     }
 
-    pub(super) fn owes(&self, any: Owed) -> bool {
+    fn owes(&self, any: Owed) -> bool {
         self.owed.has(any)
     }
 
     /// How far our windows are shifted on the wire.
     #[inline]
-    pub(super) fn shift(&self) -> u8 {
+    fn shift(&self) -> u8 {
         if self.has_agreed(Agreed::SCALING) { WINDOW_SHIFT } else { 0 }
     }
 
     /// Whether both ends do this.
     #[inline]
-    pub(super) fn has_agreed(&self, on: Agreed) -> bool {
+    fn has_agreed(&self, on: Agreed) -> bool {
         self.agreed.has(on)
     }
 
     /// Forgets what a segment just sent has settled: each carries an acknowledgment.
-    pub(super) fn acknowledgment_sent(&mut self) {
+    fn acknowledgment_sent(&mut self) {
         self.forgive(Owed::ACK);
         self.timers.acknowledge = Alarm::NONE;
         self.receive.told = self.receive.nxt;
@@ -360,7 +360,7 @@ impl Tcb {
 
     /// What was sent was not answered, `attempts` times in a row: perhaps it is too long for the path. A segment that is not
     /// full may be as well.
-    pub(super) fn suspect_path(&mut self) {
+    fn suspect_path(&mut self) {
         if let Some(mss) = path::size_to_try(self.attempts)
             && self.queued() > u32::from(mss)
         {

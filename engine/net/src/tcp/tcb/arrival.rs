@@ -23,13 +23,7 @@ pub const CHALLENGE_INTERVAL: Micros = Micros::from_millis(500);
 
 impl Tcb {
     #[inline(always)]
-    pub(in crate::tcp) fn arrive(
-        &mut self,
-        now: Instant,
-        segment: &SegmentRepr<'_>,
-        pools: &mut Pools,
-        actions: &mut Actions,
-    ) {
+    pub(super) fn arrive(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools, actions: &mut Actions) {
         match self.state {
             State::Closed => {}
             State::SynSent => self.syn_sent_arrive(now, segment, pools, actions),
@@ -235,7 +229,7 @@ impl Tcb {
     }
 
     /// Answers a doubtful segment by what we know, not more often than [`CHALLENGE_INTERVAL`].
-    pub(in crate::tcp) fn challenge(&mut self, now: Instant) {
+    fn challenge(&mut self, now: Instant) {
         let now = millis(now) as u16;
         let since = Micros::from_millis(u64::from(now.wrapping_sub(self.challenged_at)));
         if self.challenged_at == 0 || since >= CHALLENGE_INTERVAL {
@@ -373,7 +367,7 @@ impl Tcb {
     }
 
     /// How many bytes this connection may have kept or on the way: less when blocks are scarce.
-    pub(in crate::tcp) fn window_limit(&self, pools: &Pools) -> u32 {
+    pub(super) fn window_limit(&self, pools: &Pools) -> u32 {
         let limit = self.receive.limit();
         let sayable = u32::from(u16::MAX) << self.shift();
         pools.share_for_receiving(limit).clamp(RECEIVE_WINDOW_SCARCE, limit).min(sayable)

@@ -60,7 +60,7 @@ impl Tcb {
 
     /// Bytes that are to be sent again.
     #[inline]
-    pub(in crate::tcp) fn lost(&self) -> u32 {
+    pub(super) fn lost(&self) -> u32 {
         self.send_queue.as_ref().map_or(0, |queue| queue.flight.lost())
     }
 
@@ -70,13 +70,7 @@ impl Tcb {
 
     /// An acceptable acknowledgment has moved SND.UNA by `ahead`, or is a duplicate. Not for one that acknowledges our FIN
     /// alone: it tells nothing.
-    pub(in crate::tcp) fn flight_acknowledged(
-        &mut self,
-        now: Instant,
-        segment: &SegmentRepr<'_>,
-        ahead: u32,
-        duplicate: bool,
-    ) {
+    pub(super) fn flight_acknowledged(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32, duplicate: bool) {
         if self.all_arrived_at_once(now, segment, ahead) {
             return;
         }
@@ -225,7 +219,7 @@ impl Tcb {
     }
 
     /// Which of what is on the way is lost, now that something has arrived or time has passed.
-    pub(in crate::tcp) fn find_losses(&mut self, now: Instant, ahead: u32) {
+    pub(super) fn find_losses(&mut self, now: Instant, ahead: u32) {
         let before = self.lost();
         if self.has_agreed(Agreed::SACK) {
             if let Some(wait) = self.judge_by_time(now) {
@@ -287,7 +281,7 @@ impl Tcb {
     }
 
     /// The network is too full: less is sent, once for all that is on the way now. `flight`: what of the window was in use.
-    pub(in crate::tcp) fn reduce_window(&mut self, flight: u32) {
+    fn reduce_window(&mut self, flight: u32) {
         let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
         self.congestion.lower(flight, mss);
         self.recover = self.snd_max;
@@ -348,7 +342,7 @@ impl Tcb {
 
     /// The retransmission timer has expired: what is old is lost, and so is the first in any case (RFC 8985 §6.3). Everything
     /// is, for a peer that cannot say what has arrived.
-    pub(in crate::tcp) fn time_out(&mut self, now: Instant) {
+    pub(super) fn time_out(&mut self, now: Instant) {
         let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
         let undo = Undo { congestion: self.congestion, stamp: None };
         let (selective, smoothed) = (self.has_agreed(Agreed::SACK), self.round_trip.smoothed());
@@ -376,7 +370,7 @@ impl Tcb {
 
     /// Bytes were sent; `is_again`: not for the first time. They count against the reduced rate.
     #[inline]
-    pub(in crate::tcp) fn recovery_sent(&mut self, now: Instant, count: u32, is_again: bool) {
+    pub(super) fn recovery_sent(&mut self, now: Instant, count: u32, is_again: bool) {
         let stamp = self.timestamps.stamps(now).value;
         let Some(recovery) = self.send_queue.as_deref_mut().map(|queue| &mut queue.recovery) else { return };
         if recovery.phase == Phase::Open {
@@ -405,7 +399,7 @@ impl Tcb {
     }
 
     /// Whether a tail probe may be sent, now or later (RFC 8985 §7.2).
-    pub(in crate::tcp) fn may_probe_tail(&self) -> bool {
+    pub(super) fn may_probe_tail(&self) -> bool {
         let Some(queue) = &self.send_queue else { return false };
         self.has_agreed(Agreed::SACK)
             && !self.owes(Owed::TAIL)

@@ -32,7 +32,7 @@ pub struct SendLimits {
 
 /// A stretch of what is queued.
 #[derive(Clone, Copy)]
-pub(in crate::tcp) struct Stretch {
+pub(super) struct Stretch {
     offset: u32,
     len: u32,
     fin: bool,
@@ -109,7 +109,7 @@ impl Tcb {
 
     /// Bytes of new text that may be sent now, all in one stretch.
     #[inline]
-    pub(in crate::tcp) fn sendable(&self) -> u32 {
+    pub(super) fn sendable(&self) -> u32 {
         let Some(queue) = self.send_queue.as_ref() else { return 0 };
         let outstanding = self.snd_max.since(self.snd_una);
         let unsent = queue.len().saturating_sub(outstanding);
@@ -128,7 +128,7 @@ impl Tcb {
     }
 
     /// Whether our FIN, or our SYN, is the next to be sent, and the window has room for it.
-    pub(in crate::tcp) fn may_send_control(&self) -> bool {
+    pub(super) fn may_send_control(&self) -> bool {
         match self.state {
             State::SynSent | State::SynReceived => self.snd_max == self.snd_una,
             _ => {
@@ -139,7 +139,7 @@ impl Tcb {
     }
 
     /// Whether anything waits to be sent, or to be sent again, windows aside.
-    pub(in crate::tcp) fn has_unsent(&self) -> bool {
+    pub(super) fn has_unsent(&self) -> bool {
         let end = self.queued() + u32::from(self.fin_unacknowledged());
         self.snd_max.since(self.snd_una) < end || self.lost() > 0
     }
@@ -177,7 +177,7 @@ impl Tcb {
 
     /// The first of what is lost, if the congestion window has room for it.
     #[inline]
-    pub(in crate::tcp) fn next_lost(&self) -> Option<Stretch> {
+    pub(super) fn next_lost(&self) -> Option<Stretch> {
         if self.lost() == 0 {
             return None;
         }
@@ -430,7 +430,7 @@ impl Tcb {
     }
 
     /// RFC 5681 §4.1: after a pause longer than the timeout no more than the initial window is sent at once.
-    pub(in crate::tcp) fn restart_after_idleness(&mut self, now: Instant) {
+    pub(super) fn restart_after_idleness(&mut self, now: Instant) {
         let silence = self.silent_for(now);
         // No timeout is shorter, and silence nearly always is.
         if self.snd_max == self.snd_una && silence >= RTO_MIN && silence > self.round_trip.timeout() {

@@ -137,7 +137,7 @@ impl Tcb {
     }
 
     /// Tells the session of room, if it waits for some and there is enough to be worth it.
-    pub(in crate::tcp) fn offer_room(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
+    pub(super) fn offer_room(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         pools.blocks.collect_retired();
         if self.send_room(pools) >= machine::BLOCK_BYTES {
             self.forgive(Owed::ROOM);

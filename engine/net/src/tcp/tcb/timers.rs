@@ -19,7 +19,7 @@ use crate::tcp::pools::Pools;
 use crate::tcp::state::{Owed, State};
 
 impl Tcb {
-    pub(in crate::tcp) fn expire(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
+    pub(super) fn expire(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         if self.timers.acknowledge.is_due(now) {
             self.owe(Owed::ACK);
             self.timers.acknowledge = Alarm::NONE;
@@ -106,7 +106,7 @@ impl Tcb {
     }
 
     /// Looks again for losses once `wait` has passed.
-    pub(in crate::tcp) fn wait_for_reordered(&mut self, now: Instant, wait: Micros) {
+    pub(super) fn wait_for_reordered(&mut self, now: Instant, wait: Micros) {
         self.awaited = Awaited::Reordered;
         self.timers.retransmit = Alarm::after(now, wait);
     }
@@ -130,12 +130,12 @@ impl Tcb {
     }
 
     /// How long nothing was heard of the peer, in whole milliseconds.
-    pub(in crate::tcp) fn silent_for(&self, now: Instant) -> Micros {
+    pub(super) fn silent_for(&self, now: Instant) -> Micros {
         Micros::from_millis(u64::from(millis(now).wrapping_sub(self.heard_at)))
     }
 
     /// Sets the idle alarm to when the silence will have lasted long enough to matter, or sooner if room is wanted.
-    pub(in crate::tcp) fn arm_idle(&mut self, now: Instant) {
+    pub(super) fn arm_idle(&mut self, now: Instant) {
         let limit = if self.state == State::FinWait2 { FIN_WAIT } else { KEEPALIVE_IDLE };
         let silence_left = match limit.0.saturating_sub(self.silent_for(now).0) {
             // Another timer is at it: that of what is on the way, or of the probes.
@@ -147,7 +147,7 @@ impl Tcb {
     }
 
     /// Keeps the retransmit alarm in step with what is on the way and what waits.
-    pub(in crate::tcp) fn settle_retransmit_alarm(&mut self, now: Instant) {
+    pub(super) fn settle_retransmit_alarm(&mut self, now: Instant) {
         if self.snd_max.since(self.snd_una) > self.lost() {
             if !self.timers.retransmit.is_set() || self.awaited == Awaited::Window {
                 self.arm_for_flight(now);
@@ -174,7 +174,7 @@ impl Tcb {
         self.timers.retransmit = Alarm::after(now, patience);
     }
 
-    pub(in crate::tcp) fn arm_retransmit(&mut self, now: Instant) {
+    pub(super) fn arm_retransmit(&mut self, now: Instant) {
         self.arm(now, Awaited::Acknowledgment);
     }
 
