@@ -129,6 +129,23 @@ fn streams_send_in_turn_a_frame_each() {
 }
 
 #[test]
+fn a_stream_keeps_its_turn_when_an_earlier_one_is_reset() {
+    let mut client = client(&[(4, 1 << 20)]);
+    client.world.room = 3 * 2500;
+    client.arrive(&[get(1, "/large"), get(3, "/large"), get(5, "/large")].concat());
+    client.arrive(&window(0, 1 << 20));
+    let mut sent = |bytes: &[u8]| {
+        client.world.room = 20_000;
+        client.arrive(bytes);
+        let data = client.frames().into_iter().filter(|frame| frame.kind == Kind::Data);
+        data.map(|frame| frame.stream).collect::<Vec<_>>()
+    };
+    assert!((0..20).any(|_| sent(&[]).last() == Some(&1)));
+    let reset = frame(Kind::ResetStream, 0, 1, &8_u32.to_be_bytes());
+    assert_eq!(sent(&reset).first(), Some(&3));
+}
+
+#[test]
 fn a_long_answer_keeps_nobody_from_being_answered() {
     let mut client = client(&[(4, 1 << 20)]);
     client.arrive(&window(0, 1 << 20));
@@ -217,6 +234,26 @@ fn a_client_that_may_send_more_is_told_so_as_soon_as_there_is_room_to() {
     let told = client.frames().into_iter().map(|frame| (frame.kind, frame.stream, frame.payload));
     assert_eq!(told.collect::<Vec<_>>(), [(Kind::WindowUpdate, 0, 32_768_u32.to_be_bytes().to_vec())]);
     assert_eq!(client.session.waits_for(), WaitsFor::Bytes);
+}
+
+#[test]
+fn a_body_window_is_opened_as_soon_as_there_is_room() {
+    let mut client = Client::new();
+    client.arrive(&frame(Kind::Headers, END_HEADERS, 1, &block(&fields("POST", "/app/form"))));
+    client.admit(1 << 20);
+    client.world.room = 0;
+    client.arrive(&frame(Kind::Data, 0, 1, &[b'x'; 16_384]).repeat(2));
+    // Room for one of the two frames.
+    let mut told = |room| {
+        client.world.room = room;
+        client.arrive(&[]);
+        let told = client.frames().into_iter().map(|frame| (frame.kind, frame.stream, frame.payload));
+        (told.collect::<Vec<_>>(), client.session.waits_for())
+    };
+    let opens = |stream| Vec::from([(Kind::WindowUpdate, stream, 32_768_u32.to_be_bytes().to_vec())]);
+    let first = (1..).map(&mut told).find(|(told, _)| !told.is_empty());
+    assert_eq!(first, Some((opens(0), WaitsFor::SendRoom)));
+    assert_eq!(told(1 << 20), (opens(1), WaitsFor::Bytes));
 }
 
 #[test]
