@@ -14,7 +14,6 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use compute::Done;
-use configuration::User;
 use connections::{Owner, Stir, TurnGate};
 use machine::{CoreId, Entropy, Instant, Machine, Micros, Sector, Turn};
 use net::{ConnectionId, Events, Output};
@@ -109,9 +108,7 @@ pub struct Engine {
     pub(crate) told_of_unreadable: bool,
     pub(crate) sizes: Sizes,
     /// The accounts that the configuration asks for, until they are made.
-    pub(crate) users: Vec<User>,
-    /// The one of them that is being made.
-    pub(crate) making: Option<Box<Making>>,
+    pub(crate) making: Making,
     pub(crate) certificates: Certificates,
     /// When the certificates end, on the first core.
     pub(crate) expiry: Expiry,
@@ -142,7 +139,7 @@ impl Engine {
         parcels: Option<Parcels>,
         common: Common,
         sizes: Sizes,
-        users: Vec<User>,
+        making: Making,
         (certificates, expiry): (Certificates, Expiry),
     ) -> Engine {
         Engine {
@@ -157,8 +154,7 @@ impl Engine {
             disk_again: None,
             told_of_unreadable: false,
             sizes,
-            users,
-            making: None,
+            making,
             certificates,
             expiry,
             scratch: Box::new([0; SCRATCH_BYTES]),
@@ -458,6 +454,7 @@ impl Engine {
             .min(Instant::or_never(self.common.queue.next_deadline()))
             .min(self.common.names.next_deadline())
             .min(Instant::or_never(self.life.next_deadline()))
+            .min(Instant::or_never(self.making.next_deadline()))
             .min(Instant::or_never(self.disk_again))
             .min(Instant::or_never(self.certificates.read_again_at()))
             .min(Instant::or_never(self.next_look()))

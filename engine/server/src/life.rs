@@ -108,7 +108,7 @@ impl Engine {
     /// Whether the next turn has something to do that no event announces.
     pub(crate) fn is_hurried(&self) -> bool {
         match self.life {
-            Life::MakingAccounts => true,
+            Life::MakingAccounts => self.making.is_to_go_on(self.common.turn.now),
             Life::ReadingCertificates => self.certificates.is_to_be_read(self.common.turn.now),
             Life::Stopping { .. } => self.is_alone(),
             Life::Leaving { .. } => self.has_nothing_left(),

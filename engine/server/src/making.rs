@@ -12,9 +12,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use configuration::{Password, User};
-use machine::Entropy;
+use machine::{Entropy, Instant, Micros};
 use sasl::Derivation;
-use store::{AccountId, NewAccount, NewPassword, Outcome};
+use store::{AccountId, NewAccount, NewPassword, Outcome, Refusal, State};
 use tasks::Continuation;
 
 use crate::common::Common;
@@ -29,25 +29,66 @@ tasks::points! {
     Made,
 }
 
-/// An account whose verifier is being made.
+/// How often accounts are tried again that a disk without writes has kept from being made, and how
+/// long that takes each time. Then the machine serves without them.
+const TRIES_MAX: u32 = 60;
+const AGAIN: Micros = Micros::from_secs(1);
+
+/// The accounts that the configuration asks for, until they are made.
+#[derive(Default)]
 pub(crate) struct Making {
+    /// Those that were not looked at, the next one last.
+    users: Vec<User>,
+    deriving: Option<Box<Deriving>>,
+    /// The one that the store makes.
+    asked: Option<User>,
+    /// Those that the store has refused while it takes no writes.
+    unmade: Vec<User>,
+    /// When these are tried again, and how often they were.
+    again_at: Option<Instant>,
+    tries: u32,
+}
+
+/// An account whose verifier is being made.
+struct Deriving {
     user: User,
     password_hash: String,
     verifier: Derivation,
+}
+
+impl Making {
+    /// `users`: in the order of the configuration.
+    pub(crate) fn of(users: &[User]) -> Making {
+        Making { users: users.iter().rev().cloned().collect(), ..Making::default() }
+    }
+
+    /// Whether there is something to do at once, while accounts are made.
+    pub(crate) fn is_to_go_on(&self, now: Instant) -> bool {
+        self.again_at.is_none_or(|at| at <= now)
+    }
+
+    /// When there is, if accounts are tried again.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.again_at
+    }
 }
 
 impl Engine {
     /// Goes on with the account that is being made, or begins to make the next one.
     #[inline(never)]
     pub(crate) fn make_accounts(&mut self, entropy: &mut dyn Entropy) {
-        if let Some(making) = &mut self.making {
-            let verifier = making.verifier.step();
-            if let Some((verifier, making)) = verifier.and_then(|verifier| Some((verifier, self.making.take()?))) {
-                self.make_account(&making.user, &making.password_hash, &verifier.to_string());
+        if let Some(deriving) = &mut self.making.deriving {
+            let verifier = deriving.verifier.step();
+            if let Some((verifier, deriving)) = verifier.and_then(|made| Some((made, self.making.deriving.take()?))) {
+                let Deriving { user, password_hash, .. } = *deriving;
+                self.make_account(user, &password_hash, &verifier.to_string());
             }
             return;
         }
-        while let Some(user) = self.users.pop() {
+        if !self.is_to_make_now() {
+            return;
+        }
+        while let Some(user) = self.making.users.pop() {
             let account = self.common.store.own.store.find(user.address.as_str());
             let is_as_configured = account.is_some_and(|account| self.is_as_configured(account, &user.password));
             if !is_as_configured {
@@ -57,10 +98,34 @@ impl Engine {
                 return;
             }
         }
+        if !self.making.unmade.is_empty() && self.making.tries < TRIES_MAX {
+            self.making.again_at = Some(self.common.turn.now + AGAIN);
+            return;
+        }
         if self.is_without_account_of_certificates() {
             return self.make_account_of_certificates();
         }
         self.accounts_are_made();
+    }
+
+    /// Whether the next account can be looked at. Those that a disk without writes has kept from being
+    /// made are tried again every second, and so is the disk.
+    fn is_to_make_now(&mut self) -> bool {
+        let Some(at) = self.making.again_at else { return true };
+        if self.common.turn.now < at {
+            return false;
+        }
+        self.making.tries += 1;
+        let store = &mut self.common.store.own.store;
+        if store.state() != State::Serving && self.making.tries < TRIES_MAX {
+            store.retry();
+            self.making.again_at = Some(self.common.turn.now + AGAIN);
+            return false;
+        }
+        self.making.again_at = None;
+        self.making.users = core::mem::take(&mut self.making.unmade);
+        self.making.users.reverse();
+        true
     }
 
     fn begin_account(&mut self, user: User, entropy: &mut dyn Entropy) {
@@ -71,9 +136,12 @@ impl Engine {
                 entropy.random(&mut verifier_salt);
                 let password_hash = self.common.compute.hash_now(password.as_bytes(), salt);
                 let verifier = Derivation::begin(password.as_bytes(), verifier_salt);
-                self.making = Some(Box::new(Making { user, password_hash, verifier }));
+                self.making.deriving = Some(Box::new(Deriving { user, password_hash, verifier }));
             }
-            Password::Argon2id(hash) => self.make_account(&user, hash, ""),
+            Password::Argon2id(hash) => {
+                let hash = hash.clone();
+                self.make_account(user, &hash, "");
+            }
         }
     }
 
@@ -95,7 +163,7 @@ impl Engine {
         }
     }
 
-    fn make_account(&mut self, user: &User, password_hash: &str, verifier: &str) {
+    fn make_account(&mut self, user: User, password_hash: &str, verifier: &str) {
         let aliases: Vec<&str> = user.aliases.iter().map(|alias| alias.as_str()).collect();
         let account = NewAccount { address: user.address.as_str(), aliases: &aliases, password_hash, verifier };
         let continuation = Continuation { frame: ENGINE, entry: Point::Made.entry() };
@@ -109,18 +177,34 @@ impl Engine {
                 store.set_password(id, &NewPassword { hash: password_hash, verifier, replaced: "" }, continuation)
             }
         };
+        self.making.asked = Some(user);
         match made {
             Ok(()) => self.life = Life::AccountMade,
-            Err(refusal) => self.common.console.print(format_args!("store: {} is not made: {refusal:?}", user.address)),
+            Err(refusal) => self.account_refused(refusal),
         }
     }
 
     pub(crate) fn account_made(&mut self, outcome: Outcome) {
-        if let Outcome::Refused(refusal) = outcome {
-            self.common.console.print(format_args!("store: an account is not made: {refusal:?}"));
+        match outcome {
+            Outcome::Refused(refusal) => self.account_refused(refusal),
+            _ => self.making.asked = None,
         }
         if self.life == Life::AccountMade {
             self.life = Life::MakingAccounts;
+        }
+    }
+
+    /// The store does not make the account. If it is because of the disk, that is tried again.
+    fn account_refused(&mut self, refusal: Refusal) {
+        let Some(user) = self.making.asked.take() else {
+            // It is the machine's own, for certificates.
+            return self.common.console.print(format_args!("store: an account is not made: {refusal:?}"));
+        };
+        if self.making.tries == 0 {
+            self.common.console.print(format_args!("store: {} is not made: {refusal:?}", user.address));
+        }
+        if let Refusal::ReadOnly | Refusal::WriteFailed = refusal {
+            self.making.unmade.push(user);
         }
     }
 }

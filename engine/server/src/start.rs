@@ -35,6 +35,7 @@ use crate::filter::Filter;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
+use crate::making::Making;
 use crate::queue::Queue;
 use crate::sending::Parcels;
 use crate::signing::Signer;
@@ -99,12 +100,12 @@ impl Engine {
             orphans: Vec::new(),
             access: configuration.access.clone(),
         };
-        let (users, expiry) = match core {
-            CoreId::FIRST => (configuration.users.iter().rev().cloned().collect(), Expiry::of(&certificates)),
-            _ => (Vec::new(), Expiry::default()),
+        let (making, expiry) = match core {
+            CoreId::FIRST => (Making::of(&configuration.users), Expiry::of(&certificates)),
+            _ => (Making::default(), Expiry::default()),
         };
         let certificates = Certificates::new(certificates);
-        Engine::with(core, lanes, Parcels::new(core, card.queues), common, sizes, users, (certificates, expiry))
+        Engine::with(core, lanes, Parcels::new(core, card.queues), common, sizes, making, (certificates, expiry))
     }
 }
 
