@@ -15,8 +15,8 @@ const HOST_BYTES_MAX: usize = 253;
 const FILES: [&str; 13] =
     ["doc", "docx", "gif", "htm", "html", "jpeg", "jpg", "js", "pdf", "png", "txt", "xls", "xlsx"];
 
-/// Letters of other alphabets that nobody tells from these. The whole table of UTS 39 is one that
-/// tests alone hold this against.
+/// Letters of other alphabets that nobody tells from these. A test compares them with the table of
+/// UTS 39.
 const LOOKALIKES: [(char, char); 30] = [
     ('а', 'a'),
     ('ԁ', 'd'),
@@ -89,7 +89,7 @@ impl Host {
                 return None;
             }
             if let Some(scripts) = mixed_scripts(&label) {
-                return Some(format!("whose name mixes {} letters", scripts.join(" and ")));
+                return Some(format!("whose name mixes {scripts}"));
             }
             // Below an end that is Latin nobody writes a whole name in letters that look like others.
             let looks_like = skeleton(&label).filter(|_| is_latin)?;
@@ -104,28 +104,33 @@ impl fmt::Display for Host {
     }
 }
 
-/// The scripts of a label, by name, if one name may not be written in all of them together (UTS 39
+/// The scripts of a label's letters, if one name may not be written in all of them together (UTS 39
 /// section 5.2, highly restrictive): Latin goes together with Chinese, Japanese or Korean writing.
-fn mixed_scripts(label: &str) -> Option<Vec<&'static str>> {
+fn mixed_scripts(label: &str) -> Option<String> {
+    let letters: String = label.chars().filter(|letter| letter.is_alphabetic()).collect();
     let mut others = AugmentedScriptSet::default();
-    let other_letters = label.chars().filter(|letter| script(*letter) != Some("Latin"));
+    let other_letters = letters.chars().filter(|letter| script(*letter) != Some("Latin"));
     other_letters.for_each(|letter| others.intersect_with(letter.into()));
-    if label.is_single_script() || others.hanb || others.jpan || others.kore {
+    if letters.is_single_script() || others.hanb || others.jpan || others.kore {
         return None;
     }
     let mut names = Vec::new();
-    for name in label.chars().filter_map(script) {
+    for name in letters.chars().filter_map(script) {
         if !names.contains(&name) {
             names.push(name);
         }
     }
-    Some(names).filter(|names| names.len() > 1)
+    match names[..] {
+        // The others are letters of several scripts each.
+        [] | [_] => Some("letters of several scripts".to_string()),
+        _ => Some(format!("{} letters", names.join(" and "))),
+    }
 }
 
 /// The name of a letter's script; `None` for a letter of several scripts.
 fn script(letter: char) -> Option<&'static str> {
     let set = AugmentedScriptSet::for_char(letter);
-    let is_of_one = letter.is_alphabetic() && !set.is_all() && set.base.len() == 1;
+    let is_of_one = !set.is_all() && set.base.len() == 1;
     set.base.iter().next().filter(|_| is_of_one).map(|script| script.full_name())
 }
 

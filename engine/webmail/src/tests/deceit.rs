@@ -106,7 +106,6 @@ fn scripts_of_one_label_go_together_as_in_uts_39() {
         ("한국テスト", "Hangul and Katakana"),
         ("ㄅかな", "Bopomofo and Hiragana"),
         ("משעαβ", "Hebrew and Greek"),
-        // One group of letters in tables of blocks, and scripts of their own.
         ("हिதமி", "Devanagari and Tamil"),
         ("ᏢᎪpal", "Cherokee and Latin"),
     ] {
@@ -116,6 +115,11 @@ fn scripts_of_one_label_go_together_as_in_uts_39() {
             [said.replace(label, &label.to_lowercase())],
             "{label}"
         );
+    }
+    // Letters that several scripts share, none of which goes together with the others.
+    for label in ["payـpal", "ーـ", "рayー"] {
+        let [said] = &sender("", &format!("x@{label}.example"))[..] else { panic!("{label}") };
+        assert!(said.contains(" whose name mixes "), "{said}");
     }
 }
 
