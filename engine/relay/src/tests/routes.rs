@@ -107,6 +107,30 @@ fn hosts_that_are_preferred_alike_take_turns() {
 }
 
 #[test]
+fn the_order_of_an_answer_does_not_change_the_route() {
+    let mut records = [
+        "there.test MX 10 a.test",
+        "there.test MX 10 b.test",
+        "there.test MX 10 c.test",
+        "a.test A 192.0.2.1",
+        "a.test A 192.0.2.2",
+        "b.test A 192.0.2.3",
+        "c.test A 192.0.2.4",
+    ];
+    let routes = |records: &[&'static str]| -> Vec<String> {
+        (0..600).map(|random| World(records).hops("there.test", Families::Both, random)).collect()
+    };
+    let first = routes(&records);
+    records.reverse();
+    assert_eq!(routes(&records), first);
+    // Hosts, and addresses of one host, are chosen equally often.
+    let count = |begin: &str| first.iter().filter(|route| route.starts_with(begin)).count();
+    for (begin, expected) in [("a", 200), ("b", 200), ("c", 200), ("a.test 192.0.2.1,", 100)] {
+        assert!(count(begin).abs_diff(expected) < 50, "{begin}: {}", count(begin));
+    }
+}
+
+#[test]
 fn a_domain_without_exchangers_is_its_own() {
     let world = World(&["there.test A 192.0.2.1"]);
     assert_eq!(world.hops("there.test", Families::Both, 7), "there.test 192.0.2.1");

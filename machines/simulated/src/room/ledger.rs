@@ -359,6 +359,7 @@ impl Ledger {
     pub(super) fn is_report(&self, id: LetterId) -> bool {
         self.letters[id.0].report.is_some()
     }
+
     /// A unique-id names one letter for ever.
     fn is_named(&mut self, place: (usize, u32, String), id: LetterId) {
         let known = self.unique_ids.entry(place.clone()).or_insert(id);

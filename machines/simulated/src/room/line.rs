@@ -269,6 +269,6 @@ pub(super) fn in_one(method: &str, path: &str, mut fields: String, body: &[u8], 
     if !body.is_empty() {
         fields += &format!("Content-Length: {}\r\n", body.len());
     }
-    let head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n{fields}\r\n", HOSTNAME);
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: {HOSTNAME}\r\n{fields}\r\n");
     [head.as_bytes(), body].concat()
 }

@@ -16,13 +16,13 @@ use super::naming::{Named, ReportOf, number_behind};
 use super::remote::Mailbox;
 
 /// Numbers of these messages begin here: no letter has as high a number.
-pub(super) const NUMBERS_FROM: usize = 1_000_000;
+const NUMBERS_FROM: usize = 1_000_000;
 /// More octets than the fields have that the machine writes above a message.
 const ABOVE_OCTETS: u64 = 1_300;
 
 /// Names a message for another server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct PostedId(pub(super) usize);
+pub(super) struct PostedId(usize);
 
 /// What is known of such a message.
 pub(super) struct Posted {
