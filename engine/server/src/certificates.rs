@@ -148,6 +148,11 @@ impl Certificates {
     pub(crate) fn shown(&self) -> &Arc<Shown> {
         &self.shown
     }
+
+    /// The store could not make the account, and is asked again.
+    pub(crate) fn make_account_again(&mut self) {
+        self.is_account_made = false;
+    }
 }
 
 impl Shown {

@@ -454,7 +454,7 @@ impl Engine {
             .min(Instant::or_never(self.common.queue.next_deadline()))
             .min(self.common.names.next_deadline())
             .min(Instant::or_never(self.life.next_deadline()))
-            .min(Instant::or_never(self.making.next_deadline()))
+            .min(Instant::or_never(self.next_try_to_make()))
             .min(Instant::or_never(self.disk_again))
             .min(Instant::or_never(self.certificates.read_again_at()))
             .min(Instant::or_never(self.next_look()))

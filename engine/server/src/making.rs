@@ -6,6 +6,14 @@
 //!
 //! A plain password becomes an argon2id hash, which costs a turn of some 20 ms, and a verifier of SCRAM, which is made step by step, one a turn (crate `sasl`). Of a password hash that
 //! the configuration brings no verifier can be made.
+//!
+//! If the disk fails writes meanwhile, the machine tries it every second, for a minute, and serves
+//! nothing before. Otherwise a password that the configuration has replaced would still be valid,
+//! and mail to a new account would bounce as soon as the disk works, until the next start. After
+//! the minute the mail that is on the disk counts for more: the machine serves without the account.
+//!
+//! Invariant: `again_at` is set only while the last user of `users`, or the account for
+//! certificates, waits for the disk.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -14,7 +22,7 @@ use alloc::vec::Vec;
 use configuration::{Password, User};
 use machine::{Entropy, Instant, Micros};
 use sasl::Derivation;
-use store::{AccountId, NewAccount, NewPassword, Outcome, Refusal, State};
+use store::{AccountId, NewAccount, NewPassword, Outcome, Refusal, State, WhyReadOnly};
 use tasks::Continuation;
 
 use crate::common::Common;
@@ -29,22 +37,19 @@ tasks::points! {
     Made,
 }
 
-/// How often accounts are tried again that a disk without writes has kept from being made, and how
-/// long that takes each time. Then the machine serves without them.
-const TRIES_MAX: u32 = 60;
+/// How often, and for how long, a disk is tried again that fails while accounts are made.
 const AGAIN: Micros = Micros::from_secs(1);
+const TRIES_MAX: u32 = 60;
 
 /// The accounts that the configuration asks for, until they are made.
 #[derive(Default)]
 pub(crate) struct Making {
-    /// Those that were not looked at, the next one last.
+    /// Those that are not there or were not looked at, the next one last.
     users: Vec<User>,
     deriving: Option<Box<Deriving>>,
-    /// The one that the store makes.
+    /// The account that the store makes, unless it is the one for certificates.
     asked: Option<User>,
-    /// Those that the store has refused while it takes no writes.
-    unmade: Vec<User>,
-    /// When these are tried again, and how often they were.
+    /// When the disk is tried again, and how often it was.
     again_at: Option<Instant>,
     tries: u32,
 }
@@ -62,14 +67,9 @@ impl Making {
         Making { users: users.iter().rev().cloned().collect(), ..Making::default() }
     }
 
-    /// Whether there is something to do at once, while accounts are made.
+    /// Whether the disk need not be waited for.
     pub(crate) fn is_to_go_on(&self, now: Instant) -> bool {
         self.again_at.is_none_or(|at| at <= now)
-    }
-
-    /// When there is, if accounts are tried again.
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.again_at
     }
 }
 
@@ -85,7 +85,7 @@ impl Engine {
             }
             return;
         }
-        if !self.is_to_make_now() {
+        if self.awaits_disk() {
             return;
         }
         while let Some(user) = self.making.users.pop() {
@@ -98,34 +98,31 @@ impl Engine {
                 return;
             }
         }
-        if !self.making.unmade.is_empty() && self.making.tries < TRIES_MAX {
-            self.making.again_at = Some(self.common.turn.now + AGAIN);
-            return;
-        }
         if self.is_without_account_of_certificates() {
             return self.make_account_of_certificates();
         }
         self.accounts_are_made();
     }
 
-    /// Whether the next account can be looked at. Those that a disk without writes has kept from being
-    /// made are tried again every second, and so is the disk.
-    fn is_to_make_now(&mut self) -> bool {
-        let Some(at) = self.making.again_at else { return true };
+    /// When the disk is tried again, while accounts are made.
+    pub(crate) fn next_try_to_make(&self) -> Option<Instant> {
+        self.making.again_at.filter(|_| self.life == Life::MakingAccounts)
+    }
+
+    /// Whether accounts wait for the disk. Tries it again when it is time.
+    fn awaits_disk(&mut self) -> bool {
+        let Some(at) = self.making.again_at else { return false };
         if self.common.turn.now < at {
-            return false;
+            return true;
         }
         self.making.tries += 1;
         let store = &mut self.common.store.own.store;
-        if store.state() != State::Serving && self.making.tries < TRIES_MAX {
+        let fails = store.state() != State::Serving && self.making.tries < TRIES_MAX;
+        if fails {
             store.retry();
-            self.making.again_at = Some(self.common.turn.now + AGAIN);
-            return false;
         }
-        self.making.again_at = None;
-        self.making.users = core::mem::take(&mut self.making.unmade);
-        self.making.users.reverse();
-        true
+        self.making.again_at = fails.then_some(self.common.turn.now + AGAIN);
+        fails
     }
 
     fn begin_account(&mut self, user: User, entropy: &mut dyn Entropy) {
@@ -194,17 +191,27 @@ impl Engine {
         }
     }
 
-    /// The store does not make the account. If it is because of the disk, that is tried again.
-    fn account_refused(&mut self, refusal: Refusal) {
-        let Some(user) = self.making.asked.take() else {
-            // It is the machine's own, for certificates.
-            return self.common.console.print(format_args!("store: an account is not made: {refusal:?}"));
-        };
+    /// The store does not make the account. It is asked again if that may help.
+    pub(crate) fn account_refused(&mut self, refusal: Refusal) {
+        // Only another start helps after a flush that failed while the disk was opened.
+        let is_lasting = self.common.store.own.store.state() == State::ReadOnly(WhyReadOnly::LastFlushFailed);
+        let asked = self.making.asked.take();
+        let address = asked.as_ref().map_or("the account for certificates", |user| user.address.as_str());
+        let console = &mut self.common.console;
+        if refusal != Refusal::ReadOnly {
+            return console.print(format_args!("store: {address} is not set up: {refusal:?}"));
+        }
+        if is_lasting || self.making.tries >= TRIES_MAX {
+            return console.print(format_args!("store: {address} is not set up: the disk fails; restart the server"));
+        }
         if self.making.tries == 0 {
-            self.common.console.print(format_args!("store: {} is not made: {refusal:?}", user.address));
+            console
+                .print(format_args!("store: {address} is not set up yet: the disk fails; trying again for a minute"));
         }
-        if let Refusal::ReadOnly | Refusal::WriteFailed = refusal {
-            self.making.unmade.push(user);
+        match asked {
+            Some(user) => self.making.users.push(user),
+            None => self.certificates.make_account_again(),
         }
+        self.making.again_at = Some(self.common.turn.now + AGAIN);
     }
 }

@@ -78,7 +78,7 @@ impl Engine {
         let account = NewAccount { address: ACCOUNT, aliases: &[], password_hash: "", verifier: "" };
         match self.common.store.own.store.create_account(&account, self.common.turn.wall, MADE) {
             Ok(_) => self.life = Life::AccountMade,
-            Err(refusal) => self.common.console.print(format_args!("store: {ACCOUNT} is not made: {refusal:?}")),
+            Err(refusal) => self.account_refused(refusal),
         }
     }
 

@@ -2,10 +2,13 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-use super::room::{CONFIGURATION, NO_QUOTA, Room, Talk, usual_sizes};
+use super::room::shielded::Trust;
+use super::room::{CONFIGURATION, DISK_BYTES, NO_QUOTA, Room, Talk, usual_sizes};
 use chance::Dice;
+use http::Site;
 use machine::Micros;
 use server::{Ending, InUse};
+use simulated::room::contents_on;
 use simulated::{MemoryDisk, Mood};
 
 const LETTER: &[u8] = b"Subject: Hello\r\n\r\nDear Ada\r\n";
@@ -115,6 +118,78 @@ fn a_disk_that_is_away_while_the_machine_starts_is_waited_for() {
             room.close(&talk);
         }
     }
+}
+
+/// A machine with `disk`, which carries out that many requests before it fails as `mood` says.
+/// It has a certificate, and so an account for certificates.
+fn failing_after(requests: usize, mood: Mood, mut disk: MemoryDisk, configuration: &str) -> Room {
+    disk.mood = Mood::Waits;
+    let certificates = vec![Trust::new("mail.barepost.test").certificate];
+    let mut room = Room::certified(12, disk, usual_sizes(), configuration, Site::default(), certificates);
+    for _ in 0..requests {
+        room.until("the disk is asked", |room| room.machine.disk.waiting() > 0 || room.console_says("serving"));
+        room.machine.disk.carry_out_next();
+    }
+    room.machine.disk.mood = mood;
+    room.pass(Micros::from_secs(10));
+    room
+}
+
+#[test]
+fn accounts_are_made_once_a_disk_that_failed_meanwhile_works() {
+    let mut waited = 0;
+    for mood in [Mood::FailsWrites, Mood::FailsFlushes, Mood::FailsAll] {
+        for requests in 0.. {
+            let mut room = failing_after(requests, mood, MemoryDisk::blank(DISK_BYTES), CONFIGURATION);
+            let waits = lines_with(&room, "is not set up yet: the disk fails; trying again for a minute") > 0;
+            if waits {
+                assert!(!room.console_says("serving"), "after {requests}: {:?}", room.machine.console);
+                room.machine.disk.mood = Mood::Works;
+                room.until("the engine serves", |room| room.console_says("serving"));
+                assert_eq!(lines_with(&room, "is not set up"), 1, "after {requests}: {:?}", room.machine.console);
+                for user in ["ada@barepost.test", "grace@barepost.test"] {
+                    let talk = room.log_in(user);
+                    room.close(&talk);
+                }
+                contents_on(&room.machine.disk, "certificates");
+                waited += 1;
+            } else if lines_with(&room, "is not set up") == 0 && room.console_says("serving") {
+                break;
+            }
+        }
+    }
+    // Three accounts, each with a write and a flush.
+    assert!(waited >= 9, "{waited}");
+}
+
+#[test]
+fn a_disk_that_never_takes_the_accounts_is_served_from_after_a_minute() {
+    let mut room = Room::new(13);
+    assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+    let image = room.machine.disk.image();
+    let hash = CONFIGURATION.lines().find(|line| line.starts_with("password_hash")).expect("there is one");
+    let configuration = format!("{CONFIGURATION}[[user]]\naddress = \"mary@barepost.test\"\n{hash}\n");
+    let waiting = || {
+        let disk = || MemoryDisk::of_image(&image).expect("it is an image");
+        let rooms = (0..100).map(|requests| failing_after(requests, Mood::FailsWrites, disk(), &configuration));
+        rooms.into_iter().find(|room| room.console_says("is not set up yet")).expect("an account is made")
+    };
+    let mut room = waiting();
+    room.pass(Micros::from_secs(45));
+    assert!(!room.console_says("serving"), "{:?}", room.machine.console);
+    room.pass(Micros::from_secs(10));
+    assert!(room.console_says("serving"), "{:?}", room.machine.console);
+    let why = "mary@barepost.test is not set up: the disk fails; restart the server";
+    assert_eq!((lines_with(&room, why), lines_with(&room, "is not set up")), (1, 3), "{:?}", room.machine.console);
+    let mut talk = room.log_in("ada@barepost.test");
+    assert_eq!(room.retrieve(&mut talk, 1), LETTER);
+    room.close(&talk);
+
+    let mut room = waiting();
+    room.machine.stop = true;
+    let asked_at = room.machine.now;
+    room.until("the engine has stopped", |room| room.ended.is_some());
+    assert!(room.machine.now.since(asked_at) < Micros::from_secs(3), "{:?}", room.machine.now.since(asked_at));
 }
 
 #[test]
