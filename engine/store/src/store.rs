@@ -442,7 +442,6 @@ impl Store {
     fn begin_retry(&mut self) {
         self.condition.begins_retry();
         self.checkpointer.give_up(&mut self.parts.journals);
-        self.parts.journals.go_back(&mut self.parts.segments);
         self.deliveries.none_is_ready();
         self.cleaner.give_up(&mut self.parts.segments);
         retry::begin(&mut self.parts);

@@ -140,6 +140,7 @@ impl Store {
             Wanted::Segment(segment) => parts.segments.take_back(segment),
             Wanted::Failed(why) => self.fail(why),
         }
+        self.serve_waiting();
     }
 
     /// What a guest is to be told next.
@@ -175,6 +176,7 @@ impl Store {
                 self.deliveries.offer_space(wakes);
             }
         }
+        self.serve_waiting();
     }
 }
 

@@ -2,12 +2,15 @@
 
 use super::disk::TestDisk;
 use super::rig::{MIB, NOW, Rig, body};
-use crate::outcome::{Outcome, Refusal, State};
-use crate::types::{AccountId, Recipient};
+use crate::keeper::{Answer, Errand, Told, Wanted};
+use crate::layout::PIECE_PAGES;
+use crate::outcome::{Outcome, Refusal, State, WhyReadOnly};
+use crate::types::{AccountId, INBOX, Recipient};
 use crate::{Owners, SHARDS};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
+use machine::CoreId;
 
 /// Stores of so many cores, and an account of each.
 fn shared(bytes: u64, cores: u8) -> (Rig, Vec<AccountId>) {
@@ -98,6 +101,33 @@ fn what_fails_one_core_fails_all() {
             let list = rig.list(*account);
             assert_eq!(rig.read(*account, &list[0]), Ok(body(1, 500)));
         }
+    }
+}
+
+#[test]
+fn a_read_gets_the_buffers_of_deliveries_that_another_core_ends() {
+    let why = WhyReadOnly::WriteFailed;
+    for of_first in [false, true] {
+        let (mut rig, accounts) = shared(64 * MIB, 2);
+        let account = accounts[usize::from(!of_first)];
+        rig.deliver(&[account], &body(1, 30_000)).unwrap();
+        let uid = rig.list(account)[0].uid;
+        while rig.at(account).parts().pool.has_sparing(PIECE_PAGES) {
+            let (_, continuation) = rig.continuation();
+            let store = rig.at(account);
+            let delivery = store.begin(&[Recipient::inbox(account)]).unwrap();
+            assert_eq!(store.append(delivery, &body(2, 8_000), continuation), Ok(8_000));
+        }
+        let (number, continuation) = rig.continuation();
+        rig.at(account).read(account, INBOX, uid, 0, continuation).unwrap();
+        assert!(rig.at(account).is_short_of_buffers());
+        match of_first {
+            true => rig.store.errand_arrived(CoreId(1), Errand(Wanted::Failed(why))),
+            false => rig.at(account).answer_arrived(Answer(Told::Failed(why))),
+        }
+        assert!(!rig.at(account).is_short_of_buffers(), "the read waits still");
+        rig.settle();
+        assert!(matches!(rig.outcomes.remove(&number), Some(Outcome::Body(_))));
     }
 }
 
