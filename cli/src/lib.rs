@@ -14,7 +14,6 @@
 
 mod disk;
 pub mod guest;
-pub mod hosted;
 mod names;
 pub mod run;
 pub mod services;
@@ -22,6 +21,8 @@ mod site;
 
 use clap::{Parser, Subcommand};
 use host::FOR_DEVELOPERS;
+
+use crate::run::Hosting;
 
 /// A mail server that is the whole machine.
 #[derive(Parser)]
@@ -47,9 +48,9 @@ fn help_for_developers() -> String {
 }
 
 /// Obeys the command line of this process. Does not return when the command fails.
-pub fn main() {
+pub fn main<H: Hosting>() {
     host::main(CommandLine::parse, |arguments, house, stop| match arguments.command {
-        Command::Run(options) => run::run(house, &options, stop),
+        Command::Run(options) => run::run::<H>(house, &options, stop),
         Command::Dns(options) => names::run(&options, stop),
         Command::Fsck(options) => disk::fsck(&options),
     });

@@ -2,5 +2,5 @@
 #![forbid(unsafe_code)]
 
 fn main() {
-    barepost::main();
+    barepost::main::<barepost::run::NotHosted>();
 }

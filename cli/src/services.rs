@@ -2,8 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-pub use server::{POP3, SERVICES, SMTP, ServiceEntry as Service};
-use server::{Protocol, Security};
+pub use connections::{POP3, SERVICES, SMTP, ServiceEntry as Service};
+use connections::{Protocol, Security};
 
 /// A service as a client sees it.
 pub trait Reached {

@@ -8,11 +8,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use configuration::POLICY_PATH;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use host::Failure;
 use http::File;
-use server::configuration::POLICY_PATH;
 
 /// The largest pack that a machine takes, in bytes: the limit of the image's `fw_cfg` reader.
 const PACK_BYTES_MAX: usize = 64 << 20;
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn the_policy_is_served_where_others_look_for_it_and_they_understand_it() {
         let text = "hostname = 'mail.a.test'\ndomains = ['a.test']\n[web]\nmta_sts = 'enforce'\n";
-        let configuration = server::configuration::Configuration::parse(text).unwrap();
+        let configuration = configuration::Configuration::parse(text).unwrap();
         let policy = configuration.web.policy(&configuration.hostname).unwrap();
         let pack = pack(None, Some(policy.clone())).unwrap();
         let site = Site::new(Box::leak(pack.into_boxed_slice())).unwrap();

@@ -11,6 +11,7 @@ pub mod hold;
 pub mod house;
 pub mod image;
 pub mod packages;
+pub mod randomness;
 mod stop;
 mod terminal;
 pub mod unpacked;

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use barepost::guest::{End, Event, Running};
-use barepost::hosted::Hosted;
+use barepost::run::Hosting;
+use barepost_hosted::Hosted;
 use host::{Failure, House, Stop, remark};
 
 use super::at_tap::{INTERFACE, Place, Queues, make_interface, service};

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use configuration::{PlaceHost, Relay};
 use dkim::{Reading, Reason, SigningKey};
 use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
 use machine::UnixTime;
-use server::configuration::{PlaceHost, Relay};
 
 use super::is_public;
 use super::records::{Wanted, Written};
@@ -251,8 +251,8 @@ impl fmt::Display for Several<'_> {
 
 #[cfg(test)]
 mod tests {
+    use configuration::Configuration;
     use dns::Name;
-    use server::configuration::Configuration;
 
     use super::super::records::wanted;
     use super::super::tests::key;

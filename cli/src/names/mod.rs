@@ -8,10 +8,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use configuration::Configuration;
 use dkim::SigningKey;
 use dns::{Name, NotAName, Question, Record, RecordKind, Unanswered};
 use host::{Failure, Stop, remark, say};
-use server::configuration::Configuration;
 
 use crate::run::{read_configuration, signing_keys};
 use asking::Servers;

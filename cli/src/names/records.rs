@@ -3,9 +3,9 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use configuration::{Configuration, HostName, POLICY_PATH, PlaceHost, Relay, Smarthost};
 use dkim::SigningKey;
 use dns::{Name, NotAName, Question, Record, RecordKind};
-use server::configuration::{Configuration, HostName, POLICY_PATH, PlaceHost, Relay, Smarthost};
 
 use super::is_public;
 

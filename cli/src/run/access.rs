@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use server::configuration::{AccessRange, Configuration};
+use configuration::{AccessRange, Configuration};
 
 /// QEMU's own network, as the demo's configuration names it.
 const QEMU_NETWORK: &str = "10.0.2.0/24";

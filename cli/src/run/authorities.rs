@@ -5,8 +5,8 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
+use configuration::Configuration;
 use host::Failure;
-use server::configuration::Configuration;
 use tls::Authorities;
 
 /// Packs them for the machine, in a file of the folder; none if none are named.
@@ -29,7 +29,7 @@ pub(super) fn pack(
         return Ok(None);
     }
     let path = folder.join("authorities.pack");
-    let pack = server::pack::pack(pairs.iter().map(|(file, text)| (file.as_bytes(), text.as_slice())));
+    let pack = configuration::pack::pack(pairs.iter().map(|(file, text)| (file.as_bytes(), text.as_slice())));
     std::fs::write(&path, pack).map_err(|error| Failure::refused(format_args!("{}: {error}", path.display())))?;
     Ok(Some(path))
 }
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn files_of_authorities_are_handed_over_and_what_names_nobody_is_refused_with_its_line() {
-        hosted::provide_randomness();
+        host::randomness::provide();
         let place = tempfile::tempdir().unwrap();
         let open = |more: &str| {
             let text = format!("hostname = 'mail.a.test'\ndomains = ['a.test']\n{more}");
@@ -55,7 +55,9 @@ mod tests {
         std::fs::write(place.path().join("ca.pem"), pem).unwrap();
         std::fs::write(place.path().join("key.pem"), key.serialize_pem()).unwrap();
         let data = open("[relay]\nca = 'ca.pem'\n").unwrap();
-        assert!(format!("{:?}", data.papers().unwrap().authorities).ends_with("1 named)"));
+        let pack = std::fs::read(data.authorities_path.as_ref().unwrap()).unwrap();
+        let authorities = configuration::pack::authorities(&pack).unwrap();
+        assert!(format!("{authorities:?}").ends_with("1 named)"));
         drop(data);
         for (file, why) in [("gone.pem", "No such file"), ("key.pem", "there is no certificate in the file")] {
             let failure = open(&format!("[relay]\nca = ['ca.pem', '{file}']\n")).err().unwrap();

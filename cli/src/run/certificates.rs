@@ -9,10 +9,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use configuration::Configuration;
 use host::Failure;
 use machine::UnixTime;
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, date_time_ymd};
-use server::configuration::Configuration;
 use tls::Certificate;
 
 /// Where the folder's own lie.
@@ -29,7 +29,7 @@ pub(super) fn pack(
     wrong: impl Fn(&dyn std::fmt::Display) -> Failure,
 ) -> Result<Vec<u8>, Failure> {
     // Keys are not even read without it.
-    hosted::provide_randomness();
+    host::randomness::provide();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = UnixTime::from_seconds(now.as_secs());
     let mut pairs = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn pack(
     if pairs.is_empty() {
         pairs.push(own(&folder.join(FOLDER), configuration, now)?);
     }
-    Ok(server::pack::pack(pairs.iter().map(|(certificate, key)| (certificate.as_slice(), key.as_slice()))))
+    Ok(configuration::pack::pack(pairs.iter().map(|(certificate, key)| (certificate.as_slice(), key.as_slice()))))
 }
 
 /// The certificate of a file and its key.
@@ -118,13 +118,13 @@ mod tests {
         DataFolder::open(folder)
     }
 
+    fn certificates(data: &DataFolder) -> Vec<Certificate> {
+        let pack = std::fs::read(&data.certificates_path).unwrap();
+        configuration::pack::certificates(&pack).unwrap()
+    }
+
     fn names(data: &DataFolder) -> Vec<String> {
-        data.papers()
-            .unwrap()
-            .certificates
-            .iter()
-            .flat_map(|one| one.names().map(String::from).collect::<Vec<_>>())
-            .collect()
+        certificates(data).iter().flat_map(|one| one.names().map(String::from).collect::<Vec<_>>()).collect()
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
             other.path().display()
         );
         let data = open(place.path(), &named.repeat(2)).unwrap();
-        assert_eq!(data.papers().unwrap().certificates.len(), 2);
+        assert_eq!(certificates(&data).len(), 2);
         assert!(!place.path().join("tls").exists());
     }
 
@@ -169,7 +169,7 @@ mod tests {
             assert!(text.contains("barepost.toml:3: [[tls]] "), "{text}");
             text
         };
-        hosted::provide_randomness();
+        host::randomness::provide();
         let pair = |from: i32, until: i32| {
             let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
             let mut parameters = CertificateParams::new(vec!["mail.a.test".to_string()]).unwrap();

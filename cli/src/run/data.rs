@@ -10,12 +10,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use configuration::Configuration;
 use host::Failure;
-use http::Site;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use server::Papers;
-use server::configuration::Configuration;
-use server::pack::BadPack;
 
 use crate::disk;
 use crate::guest::Files;
@@ -126,24 +123,6 @@ impl DataFolder {
         })
     }
 
-    /// By what others know the machine, and by what it knows others; for a machine in this process.
-    pub(crate) fn papers(&self) -> Result<Papers, Failure> {
-        let authorities = self.authorities_path.as_ref().map(|path| unpacked(path, server::pack::authorities));
-        Ok(Papers {
-            certificates: unpacked(&self.certificates_path, server::pack::certificates)?,
-            signing_keys: unpacked(&self.signing_keys_path, server::pack::signing_keys)?.into(),
-            authorities: authorities.transpose()?.unwrap_or_default(),
-            ..Papers::default()
-        })
-    }
-
-    /// The site, for a machine in this process. It stays for as long as that.
-    pub(crate) fn site(&self) -> Result<Site, Failure> {
-        let Some(path) = &self.site_path else { return Ok(Site::default()) };
-        let pack = std::fs::read(path).map_err(Failure::io("reading the packed site"))?;
-        Site::new(pack.leak()).map_err(|error| Failure::broke(format_args!("{}: {error}", path.display())))
-    }
-
     /// How large the packed site is; 0 if there is none.
     pub(crate) fn site_bytes(&self) -> Result<u64, Failure> {
         let Some(path) = &self.site_path else { return Ok(0) };
@@ -151,7 +130,9 @@ impl DataFolder {
     }
 
     /// The disk, for a machine in this process.
-    pub(crate) fn disk(&self) -> Result<File, Failure> {
+    ///
+    /// Errors: as Linux has them.
+    pub fn disk(&self) -> Result<File, Failure> {
         self.disk.try_clone().map_err(Failure::io("opening the disk"))
     }
 
@@ -173,12 +154,6 @@ impl DataFolder {
             .map(drop)
             .map_err(|error| Failure::broke(format_args!("passing the lock of the disk on: {error}")))
     }
-}
-
-fn unpacked<T>(path: &Path, unpack: impl Fn(&[u8]) -> Result<T, BadPack>) -> Result<T, Failure> {
-    let broke = |error: &dyn Display| Failure::broke(format_args!("{}: {error}", path.display()));
-    let pack = std::fs::read(path).map_err(|error| broke(&error))?;
-    unpack(&pack).map_err(|error| broke(&error))
 }
 
 /// What a `barepost.toml` says, and its text.

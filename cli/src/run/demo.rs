@@ -3,9 +3,9 @@
 //!
 //! Invariant: no password is in the source, so no machine can be entered by whoever has read it.
 
+use configuration::{Configuration, Password};
 use host::Failure;
 use rsa::Generate;
-use server::configuration::{Configuration, Password};
 
 const TEXT: &str = include_str!("demo/barepost.toml");
 /// What the users' passwords replace in it, in the order of the users.

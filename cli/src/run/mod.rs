@@ -10,6 +10,7 @@ mod certificates;
 mod data;
 mod demo;
 mod disk_file;
+mod hosting;
 mod ready;
 mod serve;
 mod signing;
@@ -19,6 +20,7 @@ pub use data::DataFolder;
 use data::Terms;
 pub(crate) use data::read_configuration;
 use disk_file::MissingDisk;
+pub use hosting::{Hosting, NotHosted};
 pub use ready::watch as watch_services;
 pub(crate) use signing::keys as signing_keys;
 
@@ -31,13 +33,11 @@ use clap::Args;
 use host::{Failure, House, Stop, image, packages, say};
 
 use crate::guest::{AcceleratorChoice, Guest, MachineType, Network, Setup};
-use crate::hosted::Hosted;
 use crate::services::{Reached, SERVICES, Service, base_max};
-use server::Sizes;
-use server::configuration::Configuration;
+use configuration::Configuration;
 
 /// How long a machine that was just killed may still hold what it had.
-pub(crate) const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
+pub const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 /// Memory of a guest that is taken whatever it serves, in MiB, a MiB for each core's stacks left
 /// out.
 const GUEST_OWN_MIB: u64 = 12;
@@ -80,9 +80,9 @@ pub(crate) struct Options {
 }
 
 /// Errors: how the machine failed; stopping it when asked to is success.
-pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
+pub(crate) fn run<H: Hosting>(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
     match &options.tap {
-        Some(interface) if options.hosted => run_hosted(options, interface, stop),
+        Some(interface) if options.hosted => run_hosted::<H>(options, interface, stop),
         _ => run_guest(house, options, stop),
     }
 }
@@ -123,17 +123,17 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
 }
 
 /// The engine in this process.
-fn run_hosted(options: &Options, interface: &str, stop: &Stop) -> Result<(), Failure> {
+fn run_hosted<H: Hosting>(options: &Options, interface: &str, stop: &Stop) -> Result<(), Failure> {
     let memory_mib = memory_for(options, 0)?;
     let cores = options.cores as u8;
-    let taps = Hosted::attach(interface, cores)?;
+    let taps = H::attach(interface, cores)?;
     let data = open(options)?;
     let services = services_on_tap(&data);
     announce(&format!("hosted on {interface}"), (options.cores, memory_mib), &services, &data);
     if stop.is_requested() {
         return Ok(());
     }
-    let machine = Hosted::start(taps, cores, &data, memory_mib)?;
+    let machine = H::start(taps, cores, &data, memory_mib)?;
     serve::serve(machine, &watch_services(services), stop)
 }
 
@@ -165,7 +165,7 @@ fn open(options: &Options) -> Result<DataFolder, Failure> {
 /// not theirs.
 fn memory_for(options: &Options, own_mib: u64) -> Result<u32, Failure> {
     let Options { cores, memory, .. } = options;
-    let needed_mib = (Sizes::memory_bytes_min(*cores as u8) >> 20).saturating_add(own_mib);
+    let needed_mib = (configuration::memory_bytes_min(*cores as u8) >> 20).saturating_add(own_mib);
     let usual_mib = u32::try_from(needed_mib).unwrap_or(u32::MAX).max(USUAL_MEMORY_MIB);
     let memory = memory.unwrap_or(usual_mib);
     if u64::from(memory) >= needed_mib {
@@ -242,7 +242,7 @@ fn tap_queues(flags: &str, cores: u32, machine: MachineType) -> Result<u32, &'st
 /// QEMU forwards ports to one address only, the first that its own DHCP server gives.
 ///
 /// Errors: the machine is to have another one, under which nobody would ever reach it.
-fn check_reached(way: Way, configured: Option<&server::configuration::Network>) -> Result<(), String> {
+fn check_reached(way: Way, configured: Option<&configuration::Network>) -> Result<(), String> {
     let (Way::Forwarded, Some(configured)) = (way, configured) else { return Ok(()) };
     if configured.addresses.iter().any(|own| own.address == FORWARDED_TO) {
         return Ok(());
@@ -363,7 +363,7 @@ mod tests {
                 "hostname = 'm.a.test'\ndomains = ['a.test']\n[network]\naddress = '{}/24'\n",
                 Ipv4Addr::from(address)
             );
-            server::configuration::Configuration::parse(&text).unwrap().network
+            configuration::Configuration::parse(&text).unwrap().network
         };
         let other = configured([10, 0, 0, 2]);
         let wrong = check_reached(Way::Forwarded, other.as_ref()).unwrap_err();

@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use configuration::Configuration;
 use dkim::{Algorithm, SigningKey};
 use dns::Name;
 use host::Failure;
@@ -16,7 +17,6 @@ use rand_chacha::rand_core::SeedableRng;
 use rcgen::{KeyPair, PKCS_ED25519};
 use rsa::Generate;
 use rsa::pkcs8::{EncodePrivateKey, LineEnding};
-use server::configuration::Configuration;
 
 use super::certificates::write;
 
@@ -43,12 +43,12 @@ pub(crate) fn keys(folder: &Path, configuration: &Configuration) -> Result<Vec<S
 /// Errors: the same.
 pub(super) fn pack(folder: &Path, configuration: &Configuration) -> Result<Vec<u8>, Failure> {
     let keys = named(folder, configuration)?;
-    Ok(server::pack::pack(keys.iter().map(|((selector, pem), _)| (selector.as_bytes(), pem.as_slice()))))
+    Ok(configuration::pack::pack(keys.iter().map(|((selector, pem), _)| (selector.as_bytes(), pem.as_slice()))))
 }
 
 fn named(folder: &Path, configuration: &Configuration) -> Result<Vec<(Named, SigningKey)>, Failure> {
     // Keys are not even read without it.
-    hosted::provide_randomness();
+    host::randomness::provide();
     let folder = folder.join(FOLDER);
     let mut files = files(&folder)?;
     if files.is_empty() {
@@ -172,7 +172,7 @@ mod tests {
             assert!(failure.to_string().contains(&folder.join(name).display().to_string()), "{failure}");
             failure.to_string()
         };
-        hosted::provide_randomness();
+        host::randomness::provide();
         let right = KeyPair::generate_for(&PKCS_ED25519).unwrap().serialize_pem();
         let other = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap().serialize_pem();
         assert!(refusal("2026.key.pem", "nonsense", "b.test").contains("there is no private key"));

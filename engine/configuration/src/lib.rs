@@ -46,6 +46,16 @@ pub use web::{POLICY_PATH, PolicyMode, Web};
 use alloc::vec::Vec;
 use document::{Document, Item, Section};
 
+/// The smallest memory that one core runs in, in bytes.
+const MEMORY_BYTES_MIN: u64 = 96 << 20;
+/// What each further core needs at least.
+const MEMORY_BYTES_MORE: u64 = 48 << 20;
+
+/// The smallest memory that so many cores run in together, in bytes.
+pub const fn memory_bytes_min(cores: u8) -> u64 {
+    MEMORY_BYTES_MIN + (cores.saturating_sub(1) as u64) * MEMORY_BYTES_MORE
+}
+
 /// The longest configuration that is read, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 /// The most domains that one server serves.

@@ -11,11 +11,7 @@ use crate::session::Session;
 use crate::signing;
 use crate::smtp_service::proof;
 
-/// The smallest memory that one core runs in, in bytes.
-const MEMORY_BYTES_MIN: u64 = 96 << 20;
-/// What each further core needs at least.
-const MEMORY_BYTES_MORE: u64 = 48 << 20;
-/// Of that, what a core takes whatever the memory: the hasher's, tables of one size, the card's
+/// Of the least memory (`configuration`), what a core takes whatever the memory: the hasher's, tables of one size, the card's
 /// buffers, and what is lost in rounding sizes up.
 const FIXED_BYTES: u64 = 48 << 20;
 
@@ -116,8 +112,8 @@ impl Sizes {
     }
 
     /// The smallest memory that so many cores run in together, in bytes.
-    pub fn memory_bytes_min(cores: u8) -> u64 {
-        MEMORY_BYTES_MIN + u64::from(cores.saturating_sub(1)) * MEMORY_BYTES_MORE
+    pub const fn memory_bytes_min(cores: u8) -> u64 {
+        configuration::memory_bytes_min(cores)
     }
 
     pub(crate) fn pools(&self) -> PoolSizes {

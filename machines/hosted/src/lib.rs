@@ -29,4 +29,3 @@ mod world;
 pub use card::Tap;
 pub use life::{Ending, Life, Setup};
 pub use tap::AttachError;
-pub use world::provide_randomness;

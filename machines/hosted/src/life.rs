@@ -19,7 +19,7 @@ use crate::card::Tap;
 use crate::console::Console;
 use crate::disk::FileDisk;
 use crate::seats::Seats;
-use crate::world::{HostedMachine, provide_randomness};
+use crate::world::HostedMachine;
 
 /// What a machine is made of.
 pub struct Setup {
@@ -66,7 +66,7 @@ impl Life {
     /// Errors: as Linux has them, when there can be no more files or threads.
     pub fn start(setup: Setup) -> io::Result<Life> {
         let Setup { taps, cores, disk, configuration, site, papers, sizes } = setup;
-        provide_randomness();
+        host::randomness::provide();
         let (console, lines) = Console::new();
         let seats = Seats::new(cores)?;
         let about_card = taps.first().map(Tap::card).ok_or(io::ErrorKind::InvalidInput)?;

@@ -3,42 +3,21 @@
 use std::fmt;
 use std::time::{Instant as Moment, SystemTime, UNIX_EPOCH};
 
+use host::randomness::fill;
 use machine::{
     Card, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Frame, Instant, Machine, Outgoing, TransmitError,
     UnixTime,
 };
-use randomness::Source;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::card::Tap;
 use crate::console::Console;
 use crate::disk::FileDisk;
 use crate::seats::Seats;
 
-/// Linux's own randomness.
-const SOURCE: Source = fill;
-
 /// A disk that is none, as the cores see it that have none.
 const NO_DISK: Disk = Disk { sectors: 0, durable: false };
-
-/// What asks for randomness by itself, in this process, asks Linux from now on.
-pub fn provide_randomness() {
-    randomness::provide(&SOURCE);
-}
-
-fn fill(bytes: &mut [u8]) -> bool {
-    let mut filled = 0;
-    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match getrandom(rest, GetRandomFlags::empty()) {
-            Ok(more) => filled += more,
-            Err(Errno::INTR) => {}
-            Err(_) => return false,
-        }
-    }
-    true
-}
 
 /// One core of a host: a queue of a tap interface, if there is one for it, and on the first core a file.
 pub(crate) struct HostedMachine {

@@ -154,9 +154,9 @@ impl Drop for Room {
 /// Builds the program that the hosted machine is.
 pub(super) fn build_hosted(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
     let mut cargo = hold::command("cargo");
-    cargo.args(["build", "--quiet", "--release", "-p", "barepost", "--target-dir", "target"]);
+    cargo.args(["build", "--quiet", "--release", "-p", "barepost-hosted", "--target-dir", "target"]);
     hold::run_to_success(cargo.current_dir(house.root()), "building the machine", BUILD_BUDGET, stop)?;
-    Ok(house.target("release/barepost"))
+    Ok(house.target("release/barepost-hosted"))
 }
 
 /// The hosted machine, at the tap interface.

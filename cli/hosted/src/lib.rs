@@ -1,16 +1,21 @@
-//! The engine as this process, at a tap interface: a machine like a guest, for whoever serves from it.
+//! The engine as this process, at a tap interface: a machine like a guest, for `./barepost run --hosted`
+//! and for benches. A program of its own, so that nobody else compiles the engine for Linux.
 //!
 //! It needs no program of ours to hold it: it is a thread, and ends when we do, however we are ended.
+#![forbid(unsafe_code)]
 
+use std::fmt::Display;
+use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use barepost::guest::{End, Event, Running};
+use barepost::run::{DataFolder, Hosting, LEAVE_PATIENCE};
+use configuration::pack::{self, BadPack};
 use host::Failure;
 use hosted::{AttachError, Ending, Life, Setup, Tap};
-use server::Sizes;
-
-use crate::guest::{End, Event, Running};
-use crate::run::{DataFolder, LEAVE_PATIENCE};
+use http::Site;
+use server::{Papers, Sizes};
 
 /// The machine.
 pub struct Hosted {
@@ -20,13 +25,11 @@ pub struct Hosted {
     is_left: bool,
 }
 
-impl Hosted {
-    /// Takes the other end of a tap interface. A machine that was just killed may take a moment to give it back.
-    ///
-    /// `cores`: for how many; the interface has a queue for each, or one for all.
-    ///
-    /// Errors: refused when it is not there, is no tap interface, is somebody else's, or may not be ours.
-    pub fn attach(interface: &str, cores: u8) -> Result<Vec<Tap>, Failure> {
+impl Hosting for Hosted {
+    type Taps = Vec<Tap>;
+
+    /// A machine that was just killed may take a moment to give the interface back.
+    fn attach(interface: &str, cores: u8) -> Result<Vec<Tap>, Failure> {
         let started = Instant::now();
         loop {
             match Tap::attach(interface, cores) {
@@ -46,10 +49,7 @@ impl Hosted {
         }
     }
 
-    /// Starts the machine on this data.
-    ///
-    /// Errors: refused when the memory is too little.
-    pub fn start(taps: Vec<Tap>, cores: u8, data: &DataFolder, memory_mib: u32) -> Result<Hosted, Failure> {
+    fn start(taps: Vec<Tap>, cores: u8, data: &DataFolder, memory_mib: u32) -> Result<Hosted, Failure> {
         let started = Instant::now();
         let sizes = Sizes::for_memory(u64::from(memory_mib) << 20, cores).ok_or_else(|| {
             Failure::refused(format_args!(
@@ -57,8 +57,8 @@ impl Hosted {
                 Sizes::memory_bytes_min(cores) >> 20
             ))
         })?;
-        let (configuration, site) = (data.configuration.clone(), data.site()?);
-        let (disk, papers) = (data.disk()?, data.papers()?);
+        let (configuration, site) = (data.configuration.clone(), site(data)?);
+        let (disk, papers) = (data.disk()?, papers(data)?);
         let setup = Setup { taps, cores, disk, configuration, site, papers, sizes };
         let life = Life::start(setup).map_err(Failure::io("starting the machine"))?;
         Ok(Hosted { life, started, is_left: false })
@@ -101,4 +101,28 @@ impl Running for Hosted {
             Ending::Panicked => End::Other("it panicked; the log keeps what it acknowledged".into()),
         })
     }
+}
+
+/// By what others know the machine, and by what it knows others.
+fn papers(data: &DataFolder) -> Result<Papers, Failure> {
+    let authorities = data.authorities_path.as_ref().map(|path| unpacked(path, pack::authorities));
+    Ok(Papers {
+        certificates: unpacked(&data.certificates_path, pack::certificates)?,
+        signing_keys: unpacked(&data.signing_keys_path, pack::signing_keys)?.into(),
+        authorities: authorities.transpose()?.unwrap_or_default(),
+        ..Papers::default()
+    })
+}
+
+/// The site. It stays for as long as this process.
+fn site(data: &DataFolder) -> Result<Site, Failure> {
+    let Some(path) = &data.site_path else { return Ok(Site::default()) };
+    let pack = std::fs::read(path).map_err(Failure::io("reading the packed site"))?;
+    Site::new(pack.leak()).map_err(|error| Failure::broke(format_args!("{}: {error}", path.display())))
+}
+
+fn unpacked<T>(path: &Path, unpack: impl Fn(&[u8]) -> Result<T, BadPack>) -> Result<T, Failure> {
+    let broke = |error: &dyn Display| Failure::broke(format_args!("{}: {error}", path.display()));
+    let pack = std::fs::read(path).map_err(|error| broke(&error))?;
+    unpack(&pack).map_err(|error| broke(&error))
 }

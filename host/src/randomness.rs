@@ -1,0 +1,25 @@
+//! Linux's own randomness.
+
+use randomness::Source;
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+const SOURCE: Source = fill;
+
+/// Whatever asks for randomness by itself, in this process, asks Linux from now on.
+pub fn provide() {
+    randomness::provide(&SOURCE);
+}
+
+/// Fills `bytes` from Linux's generator. False: it cannot.
+pub fn fill(bytes: &mut [u8]) -> bool {
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match getrandom(rest, GetRandomFlags::empty()) {
+            Ok(more) => filled += more,
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}
