@@ -23,7 +23,7 @@ use store::{AccountId, NoteChange, Store};
 use tasks::{Continuation, FrameId};
 use webmail::Excess;
 
-use crate::archive::Archive;
+use crate::archive::{Archive, Own, Question};
 use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::queue;
@@ -52,8 +52,9 @@ pub(crate) struct Daily {
     pub(crate) people: PerDay,
 }
 
-/// A message that somebody wants to send.
-pub(crate) struct Asked {
+/// May this account send one more message? If so, it counts.
+pub(crate) struct MaySend {
+    account: AccountId,
     /// Days since 1970.
     day: u32,
     daily: Daily,
@@ -61,9 +62,29 @@ pub(crate) struct Asked {
     people: Vec<String>,
 }
 
-impl Asked {
-    pub(crate) fn new(now: UnixTime, daily: Daily, people: Vec<String>) -> Asked {
-        Asked { day: (now.seconds() / DAY_SECONDS) as u32, daily, people }
+/// Whether it may.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Permitted {
+    pub(crate) account: AccountId,
+    pub(crate) verdict: Verdict,
+}
+
+impl MaySend {
+    pub(crate) fn new(account: AccountId, now: UnixTime, daily: Daily, people: Vec<String>) -> MaySend {
+        MaySend { account, day: (now.seconds() / DAY_SECONDS) as u32, daily, people }
+    }
+}
+
+impl Question for MaySend {
+    type Reply = Permitted;
+
+    fn account(&self) -> AccountId {
+        self.account
+    }
+
+    fn answer(self, own: &mut Own) -> Permitted {
+        let verdict = own.allowances.may_send(self.account, &self, &mut own.store);
+        Permitted { account: self.account, verdict }
     }
 }
 
@@ -140,7 +161,7 @@ struct Counts {
 
 impl Allowances {
     /// An account of this core wants to send a message. If it may, that counts.
-    pub(crate) fn may_send(&mut self, account: AccountId, asked: &Asked, store: &mut Store) -> Verdict {
+    pub(crate) fn may_send(&mut self, account: AccountId, asked: &MaySend, store: &mut Store) -> Verdict {
         let sent = self.sent_by(account, store);
         if sent.today.day != asked.day {
             (sent.today, sent.is_told) = (Counts { day: asked.day, ..Counts::default() }, false);
@@ -192,7 +213,7 @@ pub(crate) fn may_send(
     let known = archive.own.store.account(account);
     let Some(address) = known.map(|known| String::from(known.address())) else { return Ok(()) };
     let daily = directory.daily(&address);
-    let verdict = archive.may_send_here(account, &Asked::new(now, daily, people));
+    let Permitted { verdict, .. } = MaySend::new(account, now, daily, people).answer(&mut archive.own);
     console.extend(verdict.line(&address));
     verdict.excess()
 }

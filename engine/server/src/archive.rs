@@ -26,7 +26,9 @@ mod distant;
 mod letters;
 mod own;
 mod purpose;
+mod question;
 mod spread;
+mod usage;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -34,15 +36,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use machine::{CoreId, Disk};
-use pop3::LoginRefusal;
 use store::{
     AccountId, Body, Closing, DeliveryId, INBOX, Origin, Owners, Recipient, Refusal, Room, Share, State, Store, Uid,
-    UidRange, Usage, Wake,
+    UidRange, Wake,
 };
 use tasks::{Continuation, FrameId};
 use webmail::{Piece, QueueAsked, QueueTold, Visit};
 
-use crate::allowances::{Asked, Verdict};
 use crate::certificates::Shown;
 use crate::clerks::{Answer, Told};
 use crate::listeners::giver_of;
@@ -55,7 +55,9 @@ pub(crate) use distant::{Distant, Letter};
 pub(crate) use own::Own;
 pub(crate) use purpose::Purpose;
 use purpose::{core_of, on_core};
+pub(crate) use question::{Asked, Question, Reply};
 use spread::Spread;
+pub(crate) use usage::{UsageOf, Used};
 
 tasks::points! {
     /// Where messages wait that concern several cores.
@@ -134,12 +136,8 @@ pub(crate) enum Request {
     Remove { account: AccountId, ranges: Vec<UidRange>, continuation: Continuation },
     /// That this letter has arrived is to be forgotten.
     ForgetArrival { account: AccountId, origin: Origin, continuation: Continuation },
-    /// How much an account has is wanted for the session of this frame.
-    Taken { account: AccountId, frame: FrameId },
-    /// The session of this frame wants to know whether the account may send a message.
-    MaySend { account: AccountId, frame: FrameId, asked: Box<Asked> },
-    /// A maildrop is to be locked and listed for the session of this frame.
-    OpenMaildrop { account: AccountId, frame: FrameId },
+    /// A question, whose reply is for the frame that waits at this point.
+    Asked(Continuation, Asked),
     /// A maildrop comes home, to be unlocked.
     CloseMaildrop(Box<Maildrop>),
     /// Somebody whose connection has this frame asks for something of the webmail.
@@ -179,12 +177,8 @@ pub(crate) enum News {
     Woken(Purpose, Wake),
     /// All of a letter is there, and space for it.
     Prepared(Letter),
-    /// An account has so many octets in its mailboxes.
-    Taken { frame: FrameId, account: AccountId, usage: Usage },
-    /// Whether an account may send a message.
-    MaySend { frame: FrameId, account: AccountId, verdict: Verdict },
-    /// What came of locking a maildrop.
-    MaildropOpened { frame: FrameId, opened: Opened },
+    /// The reply to a question of the frame that waits at this point.
+    Replied(Continuation, Reply),
     /// What is answered to who came with the connection of that frame.
     VisitAnswered(FrameId, Box<Answer>),
     /// More of a reply that stays open, or its end, for the connection of that frame.
@@ -202,9 +196,6 @@ pub(crate) enum News {
     /// The machine is asked to stop.
     Stop,
 }
-
-/// What came of locking a maildrop.
-pub(crate) type Opened = Result<Box<Maildrop>, LoginRefusal>;
 
 /// How the store is, as every core has to know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -327,47 +318,6 @@ impl Archive {
         match self.distant_at(owner) {
             None => self.own.store.remove(account, INBOX, ranges, continuation),
             Some(distant) => distant.remove(owner, account, ranges, continuation),
-        }
-    }
-
-    /// How much an account has. `None`: the session of `frame` is told later.
-    pub(crate) fn usage(&mut self, account: AccountId, frame: FrameId) -> Option<Usage> {
-        let owner = self.owners.of(account);
-        match self.distant_at(owner) {
-            None => Some(self.own.store.usage(account)),
-            Some(distant) => {
-                distant.ask(owner, Request::Taken { account, frame });
-                None
-            }
-        }
-    }
-
-    /// An account wants to send a message, which counts if it may. `None`: the session of `frame` is told later.
-    pub(crate) fn may_send(&mut self, account: AccountId, frame: FrameId, asked: Asked) -> Option<Verdict> {
-        let owner = self.owners.of(account);
-        match self.distant_at(owner) {
-            None => Some(self.may_send_here(account, &asked)),
-            Some(distant) => {
-                distant.ask(owner, Request::MaySend { account, frame, asked: Box::new(asked) });
-                None
-            }
-        }
-    }
-
-    /// The same of an account of this core.
-    pub(crate) fn may_send_here(&mut self, account: AccountId, asked: &Asked) -> Verdict {
-        self.own.allowances.may_send(account, asked, &mut self.own.store)
-    }
-
-    /// Opens and locks the inbox of `account` for the POP3 session of `frame`. `None`: what comes of it is told later.
-    pub(crate) fn open_maildrop(&mut self, account: AccountId, frame: FrameId) -> Option<Opened> {
-        let owner = self.owners.of(account);
-        match self.distant_at(owner) {
-            None => Some(self.own.maildrops.open(&self.own.store, account)),
-            Some(distant) => {
-                distant.ask(owner, Request::OpenMaildrop { account, frame });
-                None
-            }
         }
     }
 

@@ -295,9 +295,7 @@ impl Engine {
                 self.common.store.ask(from, Request::PasswordKnown(frame));
             }
             News::Status(status) => elsewhere.distant.status_changed(from, status),
-            News::Taken { frame, account, usage } => self.session_learns_taken(frame, account, usage),
-            News::MaySend { frame, account, verdict } => self.session_may_send(frame, account, verdict),
-            News::MaildropOpened { frame, opened } => self.session_maildrop_opened(frame, opened),
+            News::Replied(at, reply) => self.session_replied(at.frame, reply),
             News::Share(share) => {
                 self.common.store.own.store.take_over(share);
                 self.common.store.ask(from, Request::TookOver);

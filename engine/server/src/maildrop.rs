@@ -8,6 +8,8 @@ use alloc::vec::Vec;
 use pop3::{LoginRefusal, MessageNumber};
 use store::{AccountId, INBOX, MailboxInfo, MessageInfo, Store, Uid, UidRange};
 
+use crate::archive::{Archive, Own, Question};
+
 /// Messages of all maildrops of a machine that are open at the same time: 12 bytes each.
 const OPEN_MESSAGES_MAX: usize = 4 << 20;
 
@@ -43,6 +45,30 @@ pub(crate) struct Maildrops {
     messages_max: usize,
 }
 
+/// The inbox of an account is to be opened and locked.
+pub(crate) struct OpenMaildrop(pub(crate) AccountId);
+
+/// It is, or another session has it, or too much is open already.
+pub(crate) type Opened = Result<Box<Maildrop>, LoginRefusal>;
+
+impl Question for OpenMaildrop {
+    type Reply = Opened;
+
+    fn account(&self) -> AccountId {
+        self.0
+    }
+
+    fn answer(self, own: &mut Own) -> Opened {
+        own.maildrops.open(&own.store, self.0)
+    }
+
+    fn unwanted(opened: Opened, archive: &mut Archive) {
+        if let Ok(maildrop) = opened {
+            archive.close_maildrop(maildrop);
+        }
+    }
+}
+
 impl Maildrops {
     /// `cores`: how many share what there may be of open maildrops.
     pub(crate) fn new(cores: u8) -> Maildrops {
@@ -52,7 +78,7 @@ impl Maildrops {
     /// Opens and locks the inbox of `account`.
     ///
     /// Errors: another session has it, or too much is open already.
-    pub(crate) fn open(&mut self, store: &Store, account: AccountId) -> Result<Box<Maildrop>, LoginRefusal> {
+    pub(crate) fn open(&mut self, store: &Store, account: AccountId) -> Opened {
         let inbox = store.mailbox(account, INBOX).ok_or(LoginRefusal::TryLater)?;
         let messages = self.messages + inbox.messages as usize;
         if messages > self.messages_max {

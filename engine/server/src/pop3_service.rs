@@ -15,7 +15,7 @@ use sasl::{Credentials, Puzzle};
 use store::{AccountId, Outcome};
 use tasks::{Continuation, Entry};
 
-use crate::archive::Opened;
+use crate::archive::Reply;
 use crate::common::Common;
 use crate::logins::Attempt;
 use crate::maildrop::Maildrop;
@@ -34,6 +34,8 @@ tasks::points! {
     Read,
     /// Its deletions are on the disk.
     Deleted,
+    /// The owner of its account has replied.
+    Replied,
 }
 
 /// Bytes of responses that a client may leave unread before it has logged in: strangers cannot have all the memory.
@@ -137,12 +139,16 @@ impl Conversation {
         self.with(caller, common, |session, hands| match point {
             Point::Deleted => deletion::part_ended(&outcome, session, hands),
             Point::Read => reading::read_ended(outcome, session, hands),
+            Point::Replied => unreachable!("the owner of an account replies otherwise"),
         });
     }
 
     /// The maildrop of a login is open, or is not to be had. What the session does not want stays with the caller.
-    pub(crate) fn maildrop_opened(&mut self, opened: &mut Option<Opened>, caller: Caller, common: &mut Common) {
-        self.with(caller, common, |session, hands| login::opened(opened, session, hands));
+    pub(crate) fn replied(&mut self, reply: &mut Option<Reply>, caller: Caller, common: &mut Common) {
+        self.with(caller, common, |session, hands| match reply.take() {
+            Some(Reply::Maildrop(opened)) => *reply = login::opened(opened, session, hands).map(Reply::Maildrop),
+            other => *reply = other,
+        });
     }
 
     /// The session's turn has come: it asked for one, or what it waits for is decided.

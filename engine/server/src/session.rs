@@ -15,11 +15,10 @@ use machine::Micros;
 use mail::ConnectionKind;
 use resolver::{Known, QuestionNumber};
 use sometimes::{buggify, sometimes};
-use store::{AccountId, Outcome, Usage};
+use store::{AccountId, Outcome};
 use tasks::Entry;
 
-use crate::allowances::Verdict;
-use crate::archive::Opened;
+use crate::archive::Reply;
 use crate::certificates::Replaced;
 use crate::clerks::Told;
 use crate::common::Common;
@@ -300,24 +299,12 @@ impl Session {
         }
     }
 
-    /// This is whether the account may send its message.
-    fn may_send(&mut self, account: AccountId, verdict: Verdict, common: &mut Common) {
-        if let Talk::Smtp(talk) = &mut self.talk {
-            talk.may_send(account, verdict, self.caller, common);
-        }
-    }
-
-    /// This is how much the account of a recipient has.
-    fn taken_known(&mut self, account: AccountId, usage: Usage, common: &mut Common) {
-        if let Talk::Smtp(talk) = &mut self.talk {
-            talk.taken_known(account, usage, self.caller, common);
-        }
-    }
-
-    /// The maildrop of a login is open, or is not to be had. What the session does not want stays with the caller.
-    fn maildrop_opened(&mut self, opened: &mut Option<Opened>, common: &mut Common) {
-        if let Talk::Pop3(talk) = &mut self.talk {
-            talk.maildrop_opened(opened, self.caller, common);
+    /// The owner of an account has replied. What the session does not want stays with the caller.
+    fn replied(&mut self, reply: &mut Option<Reply>, common: &mut Common) {
+        match &mut self.talk {
+            Talk::Smtp(talk) => talk.replied(reply, self.caller, common),
+            Talk::Pop3(talk) => talk.replied(reply, self.caller, common),
+            Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }
 

@@ -34,11 +34,10 @@ use smtp::{
     Tls,
 };
 use sometimes::buggify;
-use store::{AccountId, Head, Outcome, Recipient, Refusal, State, Usage};
+use store::{AccountId, Head, Outcome, Recipient, Refusal, State};
 use tasks::{Continuation, Entry, FrameId};
 
-use crate::allowances::Verdict;
-use crate::archive::LetterId;
+use crate::archive::{LetterId, Reply};
 use crate::common::Common;
 use crate::identifier::Identifier;
 use crate::logins::Attempt;
@@ -264,14 +263,13 @@ impl Conversation {
         });
     }
 
-    /// The account of a recipient has so much.
-    pub(crate) fn taken_known(&mut self, account: AccountId, usage: Usage, caller: Caller, common: &mut Common) {
-        self.with(caller, common, |session, hands| quota::learn(account, usage, session, hands));
-    }
-
-    /// Whether the account may send its message is known.
-    pub(crate) fn may_send(&mut self, account: AccountId, verdict: Verdict, caller: Caller, common: &mut Common) {
-        self.with(caller, common, |session, hands| allowance::learn(account, verdict, session, hands));
+    /// The owner of an account has replied.
+    pub(crate) fn replied(&mut self, reply: &mut Option<Reply>, caller: Caller, common: &mut Common) {
+        self.with(caller, common, |session, hands| match reply.take() {
+            Some(Reply::Usage(used)) => quota::learn(used, session, hands),
+            Some(Reply::MaySend(permitted)) => allowance::learn(permitted, session, hands),
+            other => *reply = other,
+        });
     }
 
     /// A deadline has passed: the session's, or that of an answer held back, or of what is found out about who sends or about a message.

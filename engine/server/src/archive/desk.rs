@@ -18,7 +18,6 @@ use sometimes::sometimes;
 use store::{Closing, DeliveryId, INBOX, Outcome, Refusal, Store, Wake};
 use tasks::Continuation;
 
-use crate::allowances::Allowances;
 use crate::maildrop::Maildrops;
 use crate::sizes::Sizes;
 
@@ -84,36 +83,19 @@ impl Desk {
     }
 
     /// A core asks for something.
-    pub(super) fn requested(
-        &mut self,
-        from: CoreId,
-        request: Request,
-        store: &mut Store,
-        maildrops: &mut Maildrops,
-        allowances: &mut Allowances,
-    ) {
+    pub(super) fn requested(&mut self, from: CoreId, request: Request, store: &mut Store, maildrops: &mut Maildrops) {
         match request {
             Request::Octets { page, end } => self.octets_arrived(from, page, end, store),
             Request::Commit(letter, closing) => self.commit(from, letter, closing, store),
             Request::Abort(letter) => self.abort(from, letter, store),
             Request::BodyDone(body) => store.give_back(body),
-            Request::Taken { account, frame } => {
-                self.tell(from, News::Taken { frame, account, usage: store.usage(account) });
-            }
-            Request::MaySend { account, frame, asked } => {
-                let verdict = allowances.may_send(account, &asked, store);
-                self.tell(from, News::MaySend { frame, account, verdict });
-            }
-            Request::OpenMaildrop { account, frame } => {
-                let opened = maildrops.open(store, account);
-                self.tell(from, News::MaildropOpened { frame, opened });
-            }
             Request::CloseMaildrop(maildrop) => maildrops.close(&maildrop),
             Request::TookOver => self.at(from, |guest| guest.has_taken_over = true),
             Request::Serving => self.at(from, |guest| guest.is_serving = true),
             Request::Left => self.at(from, |guest| guest.has_left = true),
-            // They go to the clerks, and to the queue.
-            Request::Visit(..)
+            // They go to the store's owner, the clerks and the queue.
+            Request::Asked(..)
+            | Request::Visit(..)
             | Request::QueueAsked(..)
             | Request::ReplyLeft(_)
             | Request::ReplyWanted(_)

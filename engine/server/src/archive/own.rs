@@ -18,7 +18,7 @@ pub(crate) struct Own {
     pub(crate) store: Store,
     pub(crate) maildrops: Maildrops,
     /// What its accounts have sent.
-    pub(super) allowances: Allowances,
+    pub(crate) allowances: Allowances,
     /// Not there where there is no other core.
     pub(super) desk: Option<Desk>,
 }
@@ -47,8 +47,11 @@ impl Own {
 
     /// Another core asks for something.
     pub(crate) fn requested(&mut self, from: CoreId, request: Request) {
-        if let Some(desk) = &mut self.desk {
-            desk.requested(from, request, &mut self.store, &mut self.maildrops, &mut self.allowances);
+        if let Request::Asked(at, asked) = request {
+            let reply = asked.answer(self);
+            self.tell(from, News::Replied(at, reply));
+        } else if let Some(desk) = &mut self.desk {
+            desk.requested(from, request, &mut self.store, &mut self.maildrops);
         }
     }
 

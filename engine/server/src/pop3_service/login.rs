@@ -6,10 +6,10 @@ use pop3::LoginRefusal;
 use sasl::Credentials;
 use store::AccountId;
 
-use crate::archive::Opened;
 use crate::logins::{AttemptState, Decision};
+use crate::maildrop::{OpenMaildrop, Opened};
 
-use super::{Hands, State};
+use super::{Hands, Point, State};
 
 /// The client has said who it is. What comes of that is decided in a later turn.
 pub(super) fn begin(credentials: Credentials<'_>, hands: &mut Hands<'_>) {
@@ -21,8 +21,10 @@ pub(super) fn decide(session: &mut pop3::Session, hands: &mut Hands<'_>) {
     let Some(attempt) = hands.state.attempt.as_mut() else { return };
     match hands.common.login_decided(attempt, hands.caller) {
         Some(Decision::Granted(account)) => {
-            let mut done = hands.common.store.open_maildrop(account, hands.caller.connection.0);
-            opened(&mut done, session, hands);
+            let at = hands.continuation(Point::Replied);
+            if let Some(done) = hands.common.store.ask_owner(OpenMaildrop(account), at) {
+                opened(done, session, hands);
+            }
         }
         Some(Decision::Refused) => answer(Err(LoginRefusal::Credentials), session, hands),
         Some(Decision::TooMany) => answer(Err(LoginRefusal::TryLater), session, hands),
@@ -30,14 +32,14 @@ pub(super) fn decide(session: &mut pop3::Session, hands: &mut Hands<'_>) {
     }
 }
 
-/// The maildrop of an attempt that was granted is open, or is not to be had; or neither is known yet.
-pub(super) fn opened(opened: &mut Option<Opened>, session: &mut pop3::Session, hands: &mut Hands<'_>) {
-    if hands.state.attempt.as_ref().is_some_and(|attempt| attempt.state == AttemptState::Granted)
-        && let Some(opened) = opened.take()
-    {
-        let described = opened.map(|maildrop| hands.state.maildrop.insert(maildrop).describe());
-        answer(described, session, hands);
+/// The maildrop of an attempt that was granted is open, or is not to be had. It comes back if no attempt waits for it.
+pub(super) fn opened(opened: Opened, session: &mut pop3::Session, hands: &mut Hands<'_>) -> Option<Opened> {
+    if hands.state.attempt.as_ref().is_none_or(|attempt| attempt.state != AttemptState::Granted) {
+        return Some(opened);
     }
+    let described = opened.map(|maildrop| hands.state.maildrop.insert(maildrop).describe());
+    answer(described, session, hands);
+    None
 }
 
 /// Whether an attempt for that account was granted, and waits for its maildrop.

@@ -9,11 +9,10 @@ use core::net::IpAddr;
 use connections::{Caller, Channel, Owner, SERVICES, Security, Stir};
 use net::{ConnectionId, Event, Service};
 use resolver::{Known, QuestionNumber};
-use store::{AccountId, Outcome, Usage};
+use store::{AccountId, Outcome};
 use tasks::{Entry, FrameId};
 
-use crate::allowances::Verdict;
-use crate::archive::Opened;
+use crate::archive::Reply;
 use crate::certificates::Replaced;
 use crate::clerks::{Answer, Told};
 use crate::common::Common;
@@ -149,22 +148,12 @@ impl Engine {
         }
     }
 
-    /// The owner of an account has told how much it has.
-    pub(crate) fn session_learns_taken(&mut self, frame: FrameId, account: AccountId, usage: Usage) {
-        self.tell(frame, |session, common| session.taken_known(account, usage, common));
-    }
-
-    /// The owner of an account has said whether it may send a message.
-    pub(crate) fn session_may_send(&mut self, frame: FrameId, account: AccountId, verdict: Verdict) {
-        self.tell(frame, |session, common| session.may_send(account, verdict, common));
-    }
-
-    /// The owner of an account has answered a login.
-    pub(crate) fn session_maildrop_opened(&mut self, frame: FrameId, opened: Opened) {
-        let mut opened = Some(opened);
-        self.tell(frame, |session, common| session.maildrop_opened(&mut opened, common));
-        if let Some(Ok(unwanted)) = opened {
-            self.common.store.close_maildrop(unwanted);
+    /// The owner of an account has replied to a question. What nothing waits for goes home.
+    pub(crate) fn session_replied(&mut self, frame: FrameId, reply: Reply) {
+        let mut reply = Some(reply);
+        self.tell(frame, |session, common| session.replied(&mut reply, common));
+        if let Some(unwanted) = reply {
+            unwanted.give_back(&mut self.common.store);
         }
     }
 

@@ -9,8 +9,9 @@
 use smtp::MessageRefusal;
 use store::AccountId;
 
-use crate::allowances::{Asked, Met, Verdict};
+use crate::allowances::{MaySend, Met, Permitted, Verdict};
 
+use super::waiting::replied_at;
 use super::{Hands, Transaction};
 
 /// What is known of whether a message may be sent.
@@ -34,16 +35,16 @@ pub(super) fn is_known(hands: &mut Hands<'_>) -> bool {
     }
     let daily = common.store.account(account).map(|known| common.directory.daily(known.address));
     let Some(daily) = daily else { return true };
-    let asked = Asked::new(common.turn.wall, daily, transaction.people_elsewhere());
-    match common.store.may_send(account, caller.connection.0, asked) {
-        Some(verdict) => settle(account, verdict, hands),
+    let question = MaySend::new(account, common.turn.wall, daily, transaction.people_elsewhere());
+    match common.store.ask_owner(question, replied_at(caller.connection.0)) {
+        Some(Permitted { verdict, .. }) => settle(account, verdict, hands),
         None => transaction.permission = Permission::Asked(account),
     }
     hands.transaction.as_deref().is_none_or(|transaction| transaction.permission != Permission::Asked(account))
 }
 
 /// Whether an account may send its message is known.
-pub(super) fn learn(account: AccountId, verdict: Verdict, session: &mut smtp::Session, hands: &mut Hands<'_>) {
+pub(super) fn learn(Permitted { account, verdict }: Permitted, session: &mut smtp::Session, hands: &mut Hands<'_>) {
     let is_asked = |transaction: &Transaction| transaction.permission == Permission::Asked(account);
     if hands.transaction.as_deref().is_some_and(is_asked) {
         settle(account, verdict, hands);

@@ -15,6 +15,9 @@ use configuration::Quota;
 use smtp::{ForwardPath, RecipientRefusal};
 use store::{AccountId, OUTBOX_PART, Usage};
 
+use crate::archive::{UsageOf, Used};
+
+use super::waiting::replied_at;
 use super::{Hands, TRACE_BYTES_MAX, Transaction};
 
 /// What a message has in the store beside what its sender says, at most.
@@ -50,13 +53,13 @@ pub(super) fn is_known(path: &ForwardPath<'_>, hands: &mut Hands<'_>) -> bool {
     if transaction.taken == Taken::Asked(account) {
         return false;
     }
-    let taken = common.store.usage(account, caller.connection.0);
-    transaction.taken = taken.map_or(Taken::Asked(account), |usage| Taken::Known(account, usage));
-    taken.is_some()
+    let used = common.store.ask_owner(UsageOf(account), replied_at(caller.connection.0));
+    transaction.taken = used.map_or(Taken::Asked(account), |used| Taken::Known(account, used.usage));
+    used.is_some()
 }
 
 /// An account has so much.
-pub(super) fn learn(account: AccountId, usage: Usage, session: &mut smtp::Session, hands: &mut Hands<'_>) {
+pub(super) fn learn(Used { account, usage }: Used, session: &mut smtp::Session, hands: &mut Hands<'_>) {
     let transaction = hands.transaction.as_deref_mut();
     if let Some(transaction) = transaction.filter(|transaction| transaction.taken == Taken::Asked(account)) {
         transaction.taken = Taken::Known(account, usage);

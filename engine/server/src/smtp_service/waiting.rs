@@ -15,6 +15,8 @@ tasks::points! {
     Signed,
     /// It is known what it has asked about a name.
     NameKnown,
+    /// The owner of an account has replied.
+    Replied,
 }
 
 /// The session of this frame waits for what is known of a name.
@@ -25,4 +27,9 @@ pub(super) fn name_known_at(session: FrameId) -> Continuation {
 /// The session of this frame waits for a signature.
 pub(super) fn signed(session: FrameId) -> Continuation {
     Continuation { frame: session, entry: Point::Signed.entry() }
+}
+
+/// The session of this frame waits for a reply of an account's owner.
+pub(super) fn replied_at(session: FrameId) -> Continuation {
+    Continuation { frame: session, entry: Point::Replied.entry() }
 }
