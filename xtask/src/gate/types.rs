@@ -12,21 +12,8 @@ use crate::gate::npm;
 const FOLDER: &str = "engine/webmail/static";
 
 /// What is asked. The files name what browsers have had since 2023.
-const QUESTIONS: &[&str] = &[
-    "--noEmit",
-    "--allowJs",
-    "--checkJs",
-    "--strict",
-    "--noUncheckedIndexedAccess",
-    "--noImplicitReturns",
-    "--noFallthroughCasesInSwitch",
-    "--noUnusedLocals",
-    "--noUnusedParameters",
-    "--target",
-    "es2023",
-    "--lib",
-    "es2023,dom,dom.iterable",
-];
+const QUESTIONS: &str = "--noEmit --allowJs --checkJs --strict --noUncheckedIndexedAccess --noImplicitReturns \
+    --noFallthroughCasesInSwitch --noUnusedLocals --noUnusedParameters --target es2023 --lib es2023,dom,dom.iterable";
 
 /// The command that checks it.
 ///
@@ -34,7 +21,11 @@ const QUESTIONS: &[&str] = &[
 pub(super) fn checker(house: &House, stop: &Stop) -> Result<Command, Failure> {
     let folder = npm::TYPESCRIPT.fetch(house, stop)?;
     let mut check = hold::command(packages::program("node", "nodejs", stop)?);
-    check.arg(folder.join("lib/tsc.js")).args(QUESTIONS).args(files(house)?).current_dir(house.root());
+    check
+        .arg(folder.join("lib/tsc.js"))
+        .args(QUESTIONS.split_whitespace())
+        .args(files(house)?)
+        .current_dir(house.root());
     Ok(check)
 }
 
