@@ -77,7 +77,7 @@ pub struct Linux {
 
 /// The files of a guest, which a data folder has.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Files {
+pub struct GuestFiles {
     /// The disk's image.
     pub disk: PathBuf,
     /// `barepost.toml`.
@@ -110,7 +110,7 @@ pub struct Setup {
     /// What its card is connected to.
     pub network: Network,
     /// What it is given to read and write.
-    pub files: Files,
+    pub files: GuestFiles,
     /// What watches it.
     pub plugin: Option<Plugin>,
     /// What else the kernel gets if the image is one.

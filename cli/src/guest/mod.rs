@@ -11,7 +11,7 @@ mod command_line;
 mod tests;
 
 pub use accelerator::{Accelerator, AcceleratorChoice};
-pub use command_line::{Files, Linux, MachineType, Network, Plugin, Setup};
+pub use command_line::{GuestFiles, Linux, MachineType, Network, Plugin, Setup};
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Stdio};

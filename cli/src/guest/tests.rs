@@ -13,7 +13,7 @@ fn setup() -> Setup {
         cores: 1,
         memory_mib: 256,
         network: Network::User { base: 20000 },
-        files: Files {
+        files: GuestFiles {
             disk: "disk.img".into(),
             configuration: "barepost.toml".into(),
             site: Some("site.pack".into()),
@@ -84,7 +84,7 @@ fn qemu_runs_in_its_sandbox_on_every_network() {
 
 #[test]
 fn a_comma_in_a_path_stays_part_of_it() {
-    let files = Files { disk: "a,b/disk.img".into(), configuration: PathBuf::from("c,,d.toml"), ..setup().files };
+    let files = GuestFiles { disk: "a,b/disk.img".into(), configuration: PathBuf::from("c,,d.toml"), ..setup().files };
     let line = line(&Setup { files, ..setup() });
     assert!(line.contains("file=a,,b/disk.img "), "{line}");
     assert!(line.contains("file=c,,,,d.toml "), "{line}");

@@ -15,7 +15,7 @@ use host::Failure;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use crate::disk;
-use crate::guest::Files;
+use crate::guest::GuestFiles;
 use crate::run::disk_file::{self, MissingDisk};
 use crate::run::{LEAVE_PATIENCE, authorities, certificates, demo, signing};
 use crate::site;
@@ -137,8 +137,8 @@ impl DataFolder {
     }
 
     /// What a guest is given of it.
-    pub fn files(&self) -> Files {
-        Files {
+    pub fn files(&self) -> GuestFiles {
+        GuestFiles {
             disk: self.disk_path.clone(),
             configuration: self.configuration_path.clone(),
             site: self.site_path.clone(),

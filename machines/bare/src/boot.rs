@@ -26,7 +26,7 @@ use crate::cpu::cores;
 use crate::cpu::interrupts::{self, VECTOR_CONSOLE};
 use crate::cpu::{Processor, ioapic};
 use crate::end;
-use crate::entropy::Entropy;
+use crate::entropy::EntropyPool;
 use crate::memory::allocator::Allocator;
 use crate::world::BareMachine;
 use ::machine::CoreId;
@@ -106,7 +106,7 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
     }
     let (queues, disk, random) = devices.start(cores);
     end::set_disk(disk.transport());
-    let Some(mut entropy) = Entropy::start(&processor, random) else {
+    let Some(mut entropy) = EntropyPool::start(&processor, random) else {
         end::refuse(format_args!(
             "no source of randomness: the processor has none, nor is there a virtio entropy device"
         ))

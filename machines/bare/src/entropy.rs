@@ -37,7 +37,7 @@ static LEFT: [[AtomicU64; SEED_BYTES / 8]; CORES_MAX] =
     [const { [const { AtomicU64::new(0) }; SEED_BYTES / 8] }; CORES_MAX];
 
 /// A core's source of random bytes.
-pub(crate) struct Entropy {
+pub(crate) struct EntropyPool {
     processor: ProcessorSource,
     device: Option<RandomDevice>,
     generator: ChaCha20Rng,
@@ -45,9 +45,9 @@ pub(crate) struct Entropy {
     reseed_at: Instant,
 }
 
-impl Entropy {
+impl EntropyPool {
     /// Seeds the generator. `None` when no source answers.
-    pub(crate) fn start(processor: &Processor, mut device: Option<RandomDevice>) -> Option<Entropy> {
+    pub(crate) fn start(processor: &Processor, mut device: Option<RandomDevice>) -> Option<EntropyPool> {
         let processor = ProcessorSource { has_rdseed: processor.rdseed, has_rdrand: processor.rdrand };
         let mut seed = processor.seed();
         let mut brought = device.as_mut().and_then(RandomDevice::take);
@@ -61,7 +61,7 @@ impl Entropy {
         if let Some(brought) = brought {
             seed = Some(seed.map_or(brought, |seed| combined(seed, brought)));
         }
-        Some(Entropy {
+        Some(EntropyPool {
             processor,
             device,
             generator: ChaCha20Rng::from_seed(seed?),
@@ -71,10 +71,10 @@ impl Entropy {
     }
 
     /// A generator for another core, seeded by this one.
-    pub(crate) fn for_other(&mut self) -> Entropy {
+    pub(crate) fn for_other(&mut self) -> EntropyPool {
         let mut seed = Seed::default();
         self.generator.fill_bytes(&mut seed);
-        Entropy {
+        EntropyPool {
             processor: self.processor,
             device: None,
             generator: ChaCha20Rng::from_seed(seed),

@@ -37,7 +37,7 @@ const MESSAGES_MAX: u16 = 2048;
 
 /// One function of one device.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Function {
+pub(crate) struct PciFunction {
     bus: u8,
     device: u8,
     function: u8,
@@ -53,7 +53,7 @@ pub(crate) struct Capability {
 }
 
 /// Calls `found` with every function on every bus.
-pub(crate) fn scan(mut found: impl FnMut(Function)) {
+pub(crate) fn scan(mut found: impl FnMut(PciFunction)) {
     let mut is_known = [false; BUSES];
     is_known[0] = true;
     // A bridge's bus has a higher number than the bridge's own, so that one sweep upwards meets them all.
@@ -74,10 +74,10 @@ pub(crate) fn scan(mut found: impl FnMut(Function)) {
     }
 }
 
-fn scan_bus(bus: u8, mut found: impl FnMut(Function, u32)) {
+fn scan_bus(bus: u8, mut found: impl FnMut(PciFunction, u32)) {
     for device in 0..DEVICES {
         for function in 0..FUNCTIONS {
-            let mut place = Function { bus, device, function, vendor: 0, id: 0 };
+            let mut place = PciFunction { bus, device, function, vendor: 0, id: 0 };
             let id = place.read32(REGISTER_ID);
             if id == u32::MAX {
                 if function == 0 {
@@ -95,7 +95,7 @@ fn scan_bus(bus: u8, mut found: impl FnMut(Function, u32)) {
     }
 }
 
-impl Function {
+impl PciFunction {
     /// `register`: in bytes, a multiple of 4.
     pub(crate) fn read32(&self, register: u8) -> u32 {
         ADDRESS.write32(self.address(register));

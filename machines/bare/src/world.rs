@@ -5,7 +5,7 @@ use crate::console;
 use crate::cpu;
 use crate::cpu::apic::LocalApic;
 use crate::cpu::cores;
-use crate::entropy::Entropy;
+use crate::entropy::EntropyPool;
 use crate::memory::allocator::{Allocator, Memory};
 use crate::virtio::block::BlockDevice;
 use crate::virtio::net::NetworkCard;
@@ -33,7 +33,7 @@ pub struct BareMachine {
     about_card: Card,
     card: Option<NetworkCard>,
     disk: Option<BlockDevice>,
-    entropy: Entropy,
+    entropy: EntropyPool,
     apic: LocalApic,
     allocator: &'static Allocator,
     /// As told last: the time of this turn.
@@ -49,7 +49,7 @@ impl BareMachine {
         about_card: Card,
         card: Option<NetworkCard>,
         disk: BlockDevice,
-        entropy: Entropy,
+        entropy: EntropyPool,
         apic: LocalApic,
         allocator: &'static Allocator,
     ) -> BareMachine {
@@ -75,7 +75,7 @@ impl BareMachine {
         core: CoreId,
         about_card: Card,
         card: Option<NetworkCard>,
-        entropy: Entropy,
+        entropy: EntropyPool,
         apic: LocalApic,
         allocator: &'static Allocator,
     ) -> BareMachine {

@@ -84,7 +84,7 @@ impl Tools {
         let shares = shares(&serving.stop()?)?;
         let asked_in_all = WARMING as usize + turns.iter().map(|turn| turn.seen.requests).sum::<usize>();
         let best = turns.into_iter().min_by(|one, other| one.seen.stay.mean_ms.total_cmp(&other.seen.stay.mean_ms));
-        let Turn { seen, executed, busy_s } = best.ok_or_else(|| Failure::broke("there was no turn"))?;
+        let Pass { seen, executed, busy_s } = best.ok_or_else(|| Failure::broke("there was no turn"))?;
         let first = executed.first().ok_or_else(|| Failure::broke("a machine has a core"))?;
         Ok(Point {
             way,
@@ -99,13 +99,13 @@ impl Tools {
         })
     }
 
-    fn turn(&self, serving: &Serving, asked: u32) -> Result<Turn, Failure> {
+    fn turn(&self, serving: &Serving, asked: u32) -> Result<Pass, Failure> {
         let process = serving.process_id();
         let before = processors::taken(process, CORES)?;
         let requests = (asked * SPAN_S).min(REQUESTS_MAX);
         let (executed, seen) = serving.during(SETTLE, || self.look_at_load(requests, asked))?;
         let after = processors::taken(process, CORES)?;
-        Ok(Turn { seen, executed, busy_s: before.iter().zip(&after).map(|(before, after)| after - before).collect() })
+        Ok(Pass { seen, executed, busy_s: before.iter().zip(&after).map(|(before, after)| after - before).collect() })
     }
 
     fn look_at_load(&self, requests: u32, per_second: u32) -> Result<Seen, Failure> {
@@ -125,7 +125,7 @@ fn ask(h2load: &Path, requests: u32, per_second: u32) -> Result<(), Failure> {
 }
 
 /// What a load came to, once.
-struct Turn {
+struct Pass {
     seen: Seen,
     executed: Vec<Sample>,
     /// Seconds that each core took of the host.

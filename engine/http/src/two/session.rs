@@ -10,7 +10,7 @@ use machine::Micros;
 use super::calm::Calm;
 use super::sending::{Line, Step, send_frame};
 use super::stream::{STREAMS_MAX, Stream};
-use super::streams::Streams;
+use super::streams::StreamList;
 use crate::actions::Actions;
 use crate::head::HEAD_BYTES_MAX;
 use crate::open_reply::End;
@@ -29,7 +29,7 @@ const KEPT_BYTES_USUAL: usize = 4 * TABLE_BYTES_MAX;
 pub struct Http2Session {
     pub(super) expect: Expect,
     waits_for: WaitsFor,
-    patience: Patience,
+    patience: TimeLimit,
     /// Whether a request's head has come in part.
     pub(super) is_within_head: bool,
     /// Whether no more streams are wanted, by either side.
@@ -37,7 +37,7 @@ pub struct Http2Session {
     pub(super) decoder: Decoder,
     pub(super) line: Line,
     pub(super) calm: Calm,
-    pub(super) streams: Streams,
+    pub(super) streams: StreamList,
     /// The last stream that the client has begun.
     pub(super) last_stream: u32,
     /// Bytes of bodies that came since the client was told that more may come.
@@ -63,7 +63,7 @@ pub(super) enum Expect {
 
 /// What the client has time for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Patience {
+enum TimeLimit {
     Idle,
     Request,
     Response,
@@ -73,14 +73,14 @@ enum Patience {
     Silence(Micros),
 }
 
-impl Patience {
+impl TimeLimit {
     fn timeout(self) -> Option<Micros> {
         match self {
-            Patience::Idle => Some(IDLE_TIMEOUT),
-            Patience::Request => Some(REQUEST_TIMEOUT),
-            Patience::Response => Some(RESPONSE_TIMEOUT),
-            Patience::Us => None,
-            Patience::Silence(silence) => Some(silence),
+            TimeLimit::Idle => Some(IDLE_TIMEOUT),
+            TimeLimit::Request => Some(REQUEST_TIMEOUT),
+            TimeLimit::Response => Some(RESPONSE_TIMEOUT),
+            TimeLimit::Us => None,
+            TimeLimit::Silence(silence) => Some(silence),
         }
     }
 }
@@ -117,13 +117,13 @@ impl Http2Session {
         Http2Session {
             expect: Expect::Preface,
             waits_for: WaitsFor::Bytes,
-            patience: Patience::Idle,
+            patience: TimeLimit::Idle,
             is_within_head: false,
             is_ending: false,
             decoder: Decoder::new(),
             line: Line::new(),
             calm: Calm::new(),
-            streams: Streams::new(),
+            streams: StreamList::new(),
             last_stream: 0,
             received: 0,
         }
@@ -313,7 +313,7 @@ impl Http2Session {
     #[inline(never)]
     pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
         match self.patience {
-            Patience::Silence(_) => {
+            TimeLimit::Silence(_) => {
                 self.streams.signs_of_life_are_due();
                 self.renew_patience(actions);
             }
@@ -385,10 +385,10 @@ impl Http2Session {
         let has_brought = self.streams.has_brought();
         let patience = self.patience_due();
         let goes_on = match patience {
-            Patience::Idle => has_asked,
-            Patience::Request => has_brought,
-            Patience::Response => has_moved || has_brought,
-            Patience::Us | Patience::Silence(_) => false,
+            TimeLimit::Idle => has_asked,
+            TimeLimit::Request => has_brought,
+            TimeLimit::Response => has_moved || has_brought,
+            TimeLimit::Us | TimeLimit::Silence(_) => false,
         };
         if goes_on || patience != self.patience {
             self.patience = patience;
@@ -396,13 +396,13 @@ impl Http2Session {
         }
     }
 
-    fn patience_due(&self) -> Patience {
+    fn patience_due(&self) -> TimeLimit {
         match () {
-            () if self.streams.iter().any(Stream::is_to_be_taken) => Patience::Response,
-            () if self.is_within_head => Patience::Request,
-            () if self.streams.iter().any(Stream::is_to_be_sent) => Patience::Request,
-            () if self.streams.iter().any(|stream| stream.silence().is_none()) => Patience::Us,
-            () => self.streams.silence().map_or(Patience::Idle, Patience::Silence),
+            () if self.streams.iter().any(Stream::is_to_be_taken) => TimeLimit::Response,
+            () if self.is_within_head => TimeLimit::Request,
+            () if self.streams.iter().any(Stream::is_to_be_sent) => TimeLimit::Request,
+            () if self.streams.iter().any(|stream| stream.silence().is_none()) => TimeLimit::Us,
+            () => self.streams.silence().map_or(TimeLimit::Idle, TimeLimit::Silence),
         }
     }
 }

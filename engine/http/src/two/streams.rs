@@ -28,7 +28,7 @@ const RESET_STREAMS: usize = 8;
 
 /// The streams that wait for something.
 #[derive(Debug)]
-pub(super) struct Streams {
+pub(super) struct StreamList {
     /// The oldest first.
     list: Vec<Stream>,
     /// The place of the stream that sends next.
@@ -45,9 +45,9 @@ pub(super) struct Streams {
     has_untold: bool,
 }
 
-impl Streams {
-    pub(super) fn new() -> Streams {
-        Streams {
+impl StreamList {
+    pub(super) fn new() -> StreamList {
+        StreamList {
             list: Vec::new(),
             turn: 0,
             reset: [0; RESET_STREAMS],

@@ -52,7 +52,7 @@ pub(super) fn find(
 }
 
 /// Virtio's number of what the function is. Transitional functions have older ids, and their number in the subsystem id.
-fn virtio_device(function: &pci::Function) -> Option<u32> {
+fn virtio_device(function: &pci::PciFunction) -> Option<u32> {
     const FIRST_TRANSITIONAL: u16 = 0x1000;
     const LAST_TRANSITIONAL: u16 = 0x103F;
     const FIRST_MODERN: u16 = 0x1040;

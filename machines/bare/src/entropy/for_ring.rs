@@ -7,12 +7,12 @@ use core::cell::UnsafeCell;
 
 use randomness::Source;
 
-use super::Entropy;
+use super::EntropyPool;
 use crate::clock;
 use crate::cpu::cores::{self, CORES_MAX};
 
 /// A core's generator.
-struct Place(UnsafeCell<Option<Entropy>>);
+struct Place(UnsafeCell<Option<EntropyPool>>);
 
 // SAFETY: 1. a core uses its own place alone; 2. the first core fills each place before that core lives (`give`); 3. nothing here is interrupted, nor called while
 // it runs: drawing from a generator asks nobody for randomness.
@@ -37,7 +37,7 @@ const SOURCE: Source = |bytes| {
 ///
 /// # Safety
 /// The core is this one, at its boot, or one that has no life yet; nobody else calls this at the same time.
-pub(crate) unsafe fn give(core: usize, entropy: Entropy) {
+pub(crate) unsafe fn give(core: usize, entropy: EntropyPool) {
     if let Some(place) = PLACES.get(core) {
         // SAFETY: by the caller's condition, nobody else uses the place now.
         unsafe { *place.0.get() = Some(entropy) };

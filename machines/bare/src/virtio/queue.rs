@@ -41,7 +41,7 @@ pub(crate) struct Available<const N: usize> {
 
 /// The ring that the device writes and we read.
 #[repr(C, align(64))]
-pub(crate) struct Used<const N: usize> {
+pub(crate) struct UsedRing<const N: usize> {
     flags: AtomicU16,
     pub(crate) index: AtomicU16,
     pub(crate) ring: [UsedElement; N],
@@ -59,7 +59,7 @@ pub(crate) struct UsedElement {
 pub(crate) struct Rings<const N: usize> {
     pub(crate) descriptors: [Descriptor; N],
     pub(crate) available: Available<N>,
-    pub(crate) used: Used<N>,
+    pub(crate) used: UsedRing<N>,
 }
 
 /// Where a queue's three parts lie: descriptors, available ring, used ring.
@@ -100,7 +100,7 @@ impl<const N: usize> Rings<N> {
                 ring: [const { AtomicU16::new(0) }; N],
                 used_event: AtomicU16::new(0),
             },
-            used: Used {
+            used: UsedRing {
                 flags: AtomicU16::new(0),
                 index: AtomicU16::new(0),
                 ring: [const { UsedElement { head: AtomicU32::new(0), bytes: AtomicU32::new(0) } }; N],

@@ -6,7 +6,7 @@ use super::DeviceError;
 use super::queue::Addresses;
 use crate::memory::paging::Paging;
 use crate::mmio::Mmio;
-use crate::pci::Function;
+use crate::pci::PciFunction;
 
 /// A virtio device's registers.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +111,7 @@ impl PciRegisters {
     /// Finds the registers of a virtio function, and makes `messages` its interrupts, as many of them as it can send. `None` when it has
     /// no registers of version 1, or no messages: then nothing would end a sleep.
     pub(crate) fn find(
-        function: &Function,
+        function: &PciFunction,
         paging: &mut Paging,
         messages: impl Iterator<Item = Message>,
     ) -> Option<PciRegisters> {
@@ -136,7 +136,7 @@ impl PciRegisters {
 }
 
 /// Fills the function's table of messages (PCI 3.0, 6.8.2), and answers how many it has now.
-fn send_messages(function: &Function, paging: &mut Paging, messages: impl Iterator<Item = Message>) -> Option<u16> {
+fn send_messages(function: &PciFunction, paging: &mut Paging, messages: impl Iterator<Item = Message>) -> Option<u16> {
     const ENTRY_BYTES: u64 = 16;
     let (base, offset, entries) = function.enable_messages()?;
     let base = function.base_address(base)? + u64::from(offset);

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::script::{Body, Ecn, Flags, IpInfo, Packet, Tcp, TcpOption};
+use super::script::{Body, Ecn, Flags, IpInfo, Packet, TcpOption, TcpPacket};
 use super::wire::{IpPacket, Segment};
 
 /// What the script and the machine say of themselves.
@@ -42,7 +42,7 @@ pub(super) enum Against {
 ///
 /// Returns the liberties taken.
 pub(super) fn segment(
-    expected: &Tcp,
+    expected: &TcpPacket,
     seen: &Segment,
     wire_sequence: u32,
     terms: Terms,
@@ -62,7 +62,7 @@ pub(super) fn segment(
     Ok(liberties)
 }
 
-fn flags(expected: &Tcp, seen: &Segment, terms: Terms, liberties: &mut Vec<String>) -> Result<(), Against> {
+fn flags(expected: &TcpPacket, seen: &Segment, terms: Terms, liberties: &mut Vec<String>) -> Result<(), Against> {
     let different = expected.flags.bits ^ seen.flags.bits;
     if different == Flags::PSH && terms.foreign {
         liberties.push("PSH is the sender's to set (RFC 9293 section 3.9.1.2)".to_string());
@@ -79,7 +79,7 @@ fn flags(expected: &Tcp, seen: &Segment, terms: Terms, liberties: &mut Vec<Strin
     if different == 0 { Ok(()) } else { Err(Against::Differs("flags")) }
 }
 
-fn window(expected: &Tcp, seen: &Segment, terms: Terms, liberties: &mut Vec<String>) -> Result<(), Against> {
+fn window(expected: &TcpPacket, seen: &Segment, terms: Terms, liberties: &mut Vec<String>) -> Result<(), Against> {
     let Some(window) = expected.window.filter(|window| *window != seen.window) else { return Ok(()) };
     let both_open = (window == 0) == (seen.window == 0) || seen.flags.has(Flags::RST);
     if terms.foreign && both_open {
@@ -183,7 +183,7 @@ pub(super) fn ip(expected: IpInfo, seen: &IpPacket, terms: Terms) -> Result<(), 
     Ok(())
 }
 
-impl fmt::Display for Tcp {
+impl fmt::Display for TcpPacket {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} ", self.flags)?;
         match self.sequence {

@@ -2,7 +2,7 @@
 
 use super::flow::Flow;
 use super::player::Player;
-use super::script::{Body, Ecn, Flags, Icmp, IpInfo, Packet, Quoted, Tcp, TcpOption};
+use super::script::{Body, Ecn, Flags, Icmp, IpInfo, Packet, Quoted, TcpOption, TcpPacket};
 use super::sockets::pattern;
 use super::verdict::Stop;
 use super::wire::{self, IpPacket, PROTOCOL_ICMP, PROTOCOL_ICMP6, PROTOCOL_TCP, PROTOCOL_UDP, Segment};
@@ -33,7 +33,7 @@ impl Player {
     }
 
     /// The flow that a packet of the script belongs to; a new one for a caller.
-    fn flow_of_inbound(&mut self, packet: &Packet, tcp: &Tcp) -> usize {
+    fn flow_of_inbound(&mut self, packet: &Packet, tcp: &TcpPacket) -> usize {
         let opens = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
         let found = match packet.ports {
             Some((source, destination)) => {
@@ -59,7 +59,7 @@ impl Player {
         self.flows.len() - 1
     }
 
-    fn segment(&mut self, line: usize, flow: usize, tcp: &Tcp) -> Result<Segment, Stop> {
+    fn segment(&mut self, line: usize, flow: usize, tcp: &TcpPacket) -> Result<Segment, Stop> {
         let Some(flow) = self.flows.get_mut(flow) else {
             return Err(Stop::failed(line, "a connection for this packet", "none"));
         };
@@ -162,12 +162,12 @@ impl Player {
 }
 
 /// Whether the segment begins a connection, so that no window was named yet.
-fn is_syn_of_new(flow: &Flow, tcp: &Tcp) -> bool {
+fn is_syn_of_new(flow: &Flow, tcp: &TcpPacket) -> bool {
     tcp.flags.has(Flags::SYN) && flow.edge().is_none()
 }
 
 /// The values in an option that are numbers of ours become those on the wire.
-fn option_to_wire(flow: &Flow, tcp: &Tcp, option: &TcpOption) -> TcpOption {
+fn option_to_wire(flow: &Flow, tcp: &TcpPacket, option: &TcpOption) -> TcpOption {
     match option {
         TcpOption::Sack(blocks) => {
             let to_wire = |number| flow.ours_to_wire(number, false);

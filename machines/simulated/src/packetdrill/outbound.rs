@@ -5,7 +5,7 @@ use machine::{Instant, Micros};
 use super::compare::{self, Against};
 use super::host::Sent;
 use super::player::{Player, seconds};
-use super::script::{Body, Flags, Packet, Tcp, TcpOption};
+use super::script::{Body, Flags, Packet, TcpOption, TcpPacket};
 use super::sockets::pattern;
 use super::verdict::Stop;
 use super::wire::Segment;
@@ -147,7 +147,7 @@ impl Player {
     }
 
     /// A SYN shows where numbers begin, and timestamps what the script calls their values.
-    fn begin_flow(&mut self, flow: usize, expected: &Tcp, on_wire: &Segment) {
+    fn begin_flow(&mut self, flow: usize, expected: &TcpPacket, on_wire: &Segment) {
         let Some(flow) = self.flows.get_mut(flow) else { return };
         if let (true, true, Some(number)) =
             (on_wire.flags.has(Flags::SYN), expected.flags.has(Flags::SYN), expected.sequence)
@@ -168,7 +168,7 @@ impl Player {
 
     /// The oldest segment with the script's numbers, and others of ours that follow it at the same moment if the script expects
     /// more bytes than one carries: where a stream is cut is the card's business. And how many segments that are.
-    fn joined(&self, flow: usize, expected: &Tcp) -> (Option<Segment>, usize) {
+    fn joined(&self, flow: usize, expected: &TcpPacket) -> (Option<Segment>, usize) {
         let mut sent = self.host.sent.iter();
         let Some(flow) = self.flows.get(flow) else { return (None, 0) };
         let Some(first) = sent.next().and_then(|first| first.segment.as_ref()) else { return (None, 0) };
@@ -328,7 +328,7 @@ impl Player {
 
     /// An acknowledgment that the script does not expect may come if it only tells sooner what the expected packet tells too,
     /// or if it is nothing but a wider window.
-    fn may_be_passed(&self, flow: usize, expected: &Tcp, seen: &Segment) -> bool {
+    fn may_be_passed(&self, flow: usize, expected: &TcpPacket, seen: &Segment) -> bool {
         let Some((number, window)) = self.flows.get(flow).and_then(|flow| flow.told) else { return false };
         let tells_later =
             expected.acknowledgment.is_some_and(|later| later.wrapping_sub(seen.acknowledgment) < 1 << 31);
@@ -341,7 +341,7 @@ impl Player {
     }
 
     /// An expected acknowledgment of new bytes may stay away when what came instead acknowledges them too.
-    fn is_covered(&self, flow: usize, expected: &Tcp, seen: &Segment) -> bool {
+    fn is_covered(&self, flow: usize, expected: &TcpPacket, seen: &Segment) -> bool {
         let Some((number, _)) = self.flows.get(flow).and_then(|flow| flow.told) else { return false };
         let is_bare = expected.flags.bits == Flags::ACK && expected.payload == 0;
         let (Some(wanted), true) = (expected.acknowledgment, is_bare && seen.flags.has(Flags::ACK)) else {
@@ -354,7 +354,7 @@ impl Player {
     }
 
     /// Whether the script expects something again for no other reason than the acknowledgment on it, and that is what came.
-    fn repeats_in_vain(&self, flow: usize, expected: &Tcp, seen: &Segment) -> bool {
+    fn repeats_in_vain(&self, flow: usize, expected: &TcpPacket, seen: &Segment) -> bool {
         let Some(sent_to) = self.flows.get(flow).and_then(|flow| flow.sent_to) else { return false };
         let takes = expected.payload + u32::from(expected.flags.has(Flags::FIN));
         let end = expected.sequence.map(|start| start.wrapping_add(takes));
@@ -367,7 +367,7 @@ impl Player {
     }
 
     /// Whether the script expects nothing but a window.
-    fn is_window_update(&self, expected: &Tcp) -> bool {
+    fn is_window_update(&self, expected: &TcpPacket) -> bool {
         let told = self.under_test.and_then(|flow| self.flows.get(flow)).and_then(|flow| flow.told);
         let (Some((number, window)), Some(wider)) = (told, expected.window) else { return false };
         self.terms.foreign

@@ -2,7 +2,7 @@
 
 use super::lexer::Token;
 use super::parser::Words;
-use super::script::{Body, Ecn, Flags, Icmp, IpInfo, Packet, Quoted, SyntaxError, Tcp};
+use super::script::{Body, Ecn, Flags, Icmp, IpInfo, Packet, Quoted, SyntaxError, TcpPacket};
 
 impl Words {
     /// A packet from its `<` or `>` on.
@@ -161,9 +161,9 @@ impl Words {
         Ok(Some((source, self.number("a port")?)))
     }
 
-    fn tcp(&mut self) -> Result<Tcp, SyntaxError> {
+    fn tcp(&mut self) -> Result<TcpPacket, SyntaxError> {
         let flags = self.flags()?;
-        let mut tcp = Tcp {
+        let mut tcp = TcpPacket {
             flags,
             sequence: None,
             absolute: false,
@@ -269,7 +269,7 @@ impl Words {
         })
     }
 
-    fn sequence(&mut self, tcp: &mut Tcp) -> Result<(), SyntaxError> {
+    fn sequence(&mut self, tcp: &mut TcpPacket) -> Result<(), SyntaxError> {
         let line = self.line();
         if self.peek() == Some(&Token::Ellipsis) {
             self.next();

@@ -99,7 +99,7 @@ pub(super) enum Ecn {
 
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Body {
-    Tcp(Tcp),
+    Tcp(TcpPacket),
     /// A datagram with so many bytes in it.
     Udp(u16),
     Icmp(Icmp),
@@ -109,7 +109,7 @@ pub(super) enum Body {
 
 /// A TCP segment. Numbers are the script's own.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Tcp {
+pub(super) struct TcpPacket {
     pub(super) flags: Flags,
     /// The first number; `None` when any will do.
     pub(super) sequence: Option<u32>,

@@ -24,7 +24,7 @@ enum Wish {
     /// Only what would be said of it.
     Head,
     /// A part of it, if the condition holds.
-    Part(Range<usize>, Condition),
+    Part(Range<usize>, Precondition),
     /// Its last bytes.
     Tail(usize),
     /// Two parts of it.
@@ -32,14 +32,14 @@ enum Wish {
     /// What lies behind its end.
     Beyond,
     /// All of it, unless it is what the client has.
-    Unless(Condition),
+    Unless(Precondition),
     /// To change it.
     Change,
 }
 
 /// What a request is conditional on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Condition {
+enum Precondition {
     None,
     /// The entity tag that the page had, if that is known: what names it.
     Tag,
@@ -211,10 +211,10 @@ impl Wish {
             Wish::Parts(first, second) => (format!("Range: bytes={}, {}\r\n", range(first), range(second)), 206),
             Wish::Part(part, condition) => {
                 let (value, status) = match (condition, tag) {
-                    (Condition::None, _) | (Condition::Tag, None) => (None, 206),
-                    (Condition::Tag, Some(tag)) => (Some(tag), 206),
-                    (Condition::After | Condition::Before, _) => (Some(BEFORE), 200),
-                    (Condition::OtherTag, _) => (Some("\"other\""), 200),
+                    (Precondition::None, _) | (Precondition::Tag, None) => (None, 206),
+                    (Precondition::Tag, Some(tag)) => (Some(tag), 206),
+                    (Precondition::After | Precondition::Before, _) => (Some(BEFORE), 200),
+                    (Precondition::OtherTag, _) => (Some("\"other\""), 200),
                 };
                 let condition = value.map_or(String::new(), |value| format!("If-Range: {value}\r\n"));
                 (format!("Range: bytes={}\r\n{condition}", range(part)), status)
@@ -222,11 +222,11 @@ impl Wish {
             Wish::Unless(condition) => {
                 let tag = tag.unwrap_or("*");
                 match condition {
-                    Condition::None | Condition::Tag => (format!("If-None-Match: \"x\", {tag}\r\n"), 304),
-                    Condition::OtherTag => ("If-None-Match: \"other\"\r\n".to_string(), 200),
-                    Condition::Before => (format!("If-Modified-Since: {BEFORE}\r\n"), 200),
-                    Condition::After if length.is_multiple_of(2) => (format!("If-Modified-Since: {AFTER}\r\n"), 304),
-                    Condition::After => (format!("If-Modified-Since: {MODIFIED}\r\n"), 304),
+                    Precondition::None | Precondition::Tag => (format!("If-None-Match: \"x\", {tag}\r\n"), 304),
+                    Precondition::OtherTag => ("If-None-Match: \"other\"\r\n".to_string(), 200),
+                    Precondition::Before => (format!("If-Modified-Since: {BEFORE}\r\n"), 200),
+                    Precondition::After if length.is_multiple_of(2) => (format!("If-Modified-Since: {AFTER}\r\n"), 304),
+                    Precondition::After => (format!("If-Modified-Since: {MODIFIED}\r\n"), 304),
                 }
             }
         }
@@ -239,8 +239,9 @@ fn draw(dice: &mut Dice) -> (Option<usize>, usize, Wish) {
     let coding = dice.below(CODINGS.len() as u64) as usize;
     let Some(found) = pages().get(page) else { return (None, coding, Wish::Whole) };
     let length = found.form(coding).1.len();
-    let condition = [Condition::None, Condition::Tag, Condition::OtherTag, Condition::Before, Condition::After]
-        [dice.below(5) as usize];
+    let condition =
+        [Precondition::None, Precondition::Tag, Precondition::OtherTag, Precondition::Before, Precondition::After]
+            [dice.below(5) as usize];
     let wish = match dice.below(8) {
         0 => Wish::Head,
         1 => Wish::Change,

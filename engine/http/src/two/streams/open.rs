@@ -3,12 +3,12 @@
 use http2::ErrorCode;
 use machine::Micros;
 
-use super::Streams;
+use super::StreamList;
 use crate::actions::Actions;
 use crate::open_reply::{End, Pace};
 use crate::two::stream::{Expect, Stream};
 
-impl Streams {
+impl StreamList {
     /// The program says more on the open reply with this number.
     pub(in crate::two) fn fed(&mut self, number: u64, bytes: &[u8]) {
         let Some(stream) = self.list.iter_mut().find(|stream| stream.number() == Some(number)) else { return };

@@ -16,7 +16,7 @@ use alloc::boxed::Box;
 
 use http2::{ErrorCode, Kind};
 
-use super::Streams;
+use super::StreamList;
 use crate::actions::Actions;
 use crate::answer::Answer;
 use crate::reply::Reply;
@@ -34,7 +34,7 @@ pub(crate) const WAITING_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of replies that are not sent, above which nothing is asked.
 pub(crate) const UNSENT_BYTES_MAX: usize = 4 << 20;
 
-impl Streams {
+impl StreamList {
     /// Asks what has waited longest, or hands over its body, if nothing else is with the program.
     #[cold]
     #[inline(never)]

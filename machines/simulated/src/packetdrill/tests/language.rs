@@ -4,7 +4,7 @@ use machine::Micros;
 
 use super::super::parser::parse;
 use super::super::script::{
-    Action, Body, Call, Ecn, Event, Expression, Flags, Packet, Quoted, Script, Tcp, TcpOption, When,
+    Action, Body, Call, Ecn, Event, Expression, Flags, Packet, Quoted, Script, TcpOption, TcpPacket, When,
 };
 use super::{established, failure, reason};
 use crate::packetdrill::{Verdict, play};
@@ -24,7 +24,7 @@ fn packet(text: &str) -> Packet {
     }
 }
 
-fn tcp(text: &str) -> Tcp {
+fn tcp(text: &str) -> TcpPacket {
     match packet(&format!("0 > {text}")).body {
         Body::Tcp(tcp) => tcp,
         other => panic!("{other:?}"),
