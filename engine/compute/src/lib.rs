@@ -95,7 +95,7 @@ pub struct Applicant {
 
 /// A job that is done: its result waits to be taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Done {
+pub struct DoneJob {
     /// The frame that has asked for it, and the point at which that waits.
     pub continuation: Continuation,
     /// The job.
@@ -154,7 +154,7 @@ pub struct Compute {
     away: BTreeMap<JobNumber, CoreId>,
     results: BTreeMap<JobNumber, JobResult>,
     messages: VecDeque<(CoreId, JobMessage)>,
-    done: VecDeque<Done>,
+    done: VecDeque<DoneJob>,
     hasher: Hasher,
     /// The keys that sign, known by their numbers.
     keys: Arc<[SigningKey]>,
@@ -259,19 +259,19 @@ impl Compute {
             // The result of an abandoned job is not kept.
             JobMessage::Computed(number, continuation, result) => {
                 if self.away.remove(&number).is_some() {
-                    self.is_done(Done { continuation, number }, *result);
+                    self.is_done(DoneJob { continuation, number }, *result);
                 }
             }
         }
     }
 
-    fn is_done(&mut self, done: Done, result: JobResult) {
+    fn is_done(&mut self, done: DoneJob, result: JobResult) {
         self.results.insert(done.number, result);
         self.done.push_back(done);
     }
 
     /// The next job that is done. Its frame is to be resumed.
-    pub fn next_done(&mut self) -> Option<Done> {
+    pub fn next_done(&mut self) -> Option<DoneJob> {
         self.done.pop_front()
     }
 
@@ -371,7 +371,7 @@ impl Compute {
     fn computed(&mut self, waiting: Waiting, result: JobResult) {
         let Waiting { number, continuation, core } = waiting;
         match core {
-            None => self.is_done(Done { continuation, number }, result),
+            None => self.is_done(DoneJob { continuation, number }, result),
             Some(core) => {
                 let computed = JobMessage::Computed(number, continuation, Box::new(result));
                 self.messages.push_back((core, computed));

@@ -12,7 +12,7 @@ use tasks::{DelayQueue, FrameId, GateId, Gates, Passage, ResumeQueue};
 use tls::{Event, Text};
 
 use crate::caller::{Caller, Channel};
-use crate::owner::{Owner, Owners};
+use crate::owner::{Owner, OwnerTable};
 use crate::tls_table::{TlsTable, room_for_plaintext};
 
 /// How long a connection may take to end once its session is over. A client that reads slowly needs
@@ -78,7 +78,7 @@ struct Limits {
 pub struct Connections {
     net: Net,
     tls: TlsTable,
-    owners: Owners,
+    owners: OwnerTable,
     /// Those that we have opened and by which all was said, and how long each may last. The first
     /// one ends first.
     closing: VecDeque<(Instant, ConnectionId)>,
@@ -110,7 +110,7 @@ impl Connections {
         Connections {
             net,
             tls,
-            owners: Owners::default(),
+            owners: OwnerTable::default(),
             closing: VecDeque::new(),
             deadlines: DelayQueue::with_capacity(connections, now),
             ready: ResumeQueue::with_capacity(connections),

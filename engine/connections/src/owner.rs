@@ -24,11 +24,11 @@ pub enum Owner {
 /// The owners of connections that this machine has opened. There are few of them, beside those that
 /// sessions have.
 #[derive(Default)]
-pub(crate) struct Owners {
+pub(crate) struct OwnerTable {
     opened: BTreeMap<ConnectionId, Owner>,
 }
 
-impl Owners {
+impl OwnerTable {
     #[inline]
     pub(crate) fn of(&self, connection: ConnectionId) -> Owner {
         if self.opened.is_empty() { Owner::Session } else { self.among_opened(connection) }
@@ -63,7 +63,7 @@ mod tests {
     fn a_connection_keeps_its_owner_when_its_slot_is_reused() {
         let (before, after) = (connection(3, 1), connection(3, 2));
         let attempt = Owner::Outbound(FrameId::new(7, 1));
-        let mut owners = Owners::default();
+        let mut owners = OwnerTable::default();
         owners.set(before, attempt);
         assert_eq!(owners.of(after), Owner::Session);
         owners.set(after, Owner::Resolver);
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_handed_over_has_one_owner() {
-        let mut owners = Owners::default();
+        let mut owners = OwnerTable::default();
         owners.set(connection(1, 1), Owner::Outbound(FrameId::new(7, 1)));
         owners.set(connection(1, 1), Owner::Outbound(FrameId::new(8, 1)));
         assert_eq!(owners.of(connection(1, 1)), Owner::Outbound(FrameId::new(8, 1)));

@@ -48,7 +48,7 @@ pub struct Session {
     visited: u32,
     /// On the heap because it is there for a moment and a session for hours.
     given: Option<Box<Given>>,
-    maildrop: Option<OpenMaildrop>,
+    maildrop: Option<MarkedMaildrop>,
 }
 
 const _: () = assert!(size_of::<Session>() <= 96);
@@ -128,7 +128,7 @@ enum Stopping {
 
 /// A maildrop and what of it is marked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct OpenMaildrop {
+struct MarkedMaildrop {
     all: Maildrop,
     marked: Maildrop,
 }

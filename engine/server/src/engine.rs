@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use compute::Done;
+use compute::DoneJob;
 use connections::{Owner, Stir, TurnGate};
 use machine::{CoreId, Entropy, Instant, Machine, Micros, Sector, Turn};
 use net::{ConnectionId, Events, Output};
@@ -380,7 +380,9 @@ impl Engine {
 
     /// What waits for jobs that are done goes on with their results.
     pub(crate) fn jobs_done(&mut self, entropy: &mut dyn Entropy) {
-        while let Some(Done { continuation: Continuation { frame, entry }, number }) = self.common.compute.next_done() {
+        while let Some(DoneJob { continuation: Continuation { frame, entry }, number }) =
+            self.common.compute.next_done()
+        {
             match Subsystem::of(entry) {
                 // A session abandons its job before it ends.
                 Some(Subsystem::Auth | Subsystem::Inbound) => {

@@ -22,8 +22,8 @@ use crate::tcp::{
 };
 use crate::template::Head;
 
-/// What a segment may change beside its connection: the link, the other cores, and the events.
-struct Beside<'a> {
+/// What a segment may change around its connection: the link, the other cores, and the events.
+struct Around<'a> {
     link: &'a mut Link,
     fellows: &'a mut Option<Fellows>,
     events: &'a mut Events,
@@ -62,7 +62,7 @@ impl Tcp {
             entry => {
                 let received = *received;
                 let arrival = Arrival { caller, segment, place };
-                self.other_arrived(now, entry, &arrival, &received, &mut Beside { link, fellows, events });
+                self.other_arrived(now, entry, &arrival, &received, &mut Around { link, fellows, events });
             }
         }
     }
@@ -74,15 +74,15 @@ impl Tcp {
         entry: Option<Entry>,
         arrival: &Arrival<'_>,
         received: &Received<'_>,
-        beside: &mut Beside<'_>,
+        around: &mut Around<'_>,
     ) {
         match entry {
-            entry if beside.fellows.is_some() && self.goes_round(now, entry, arrival, received, beside) => {}
-            Some(Entry::Connection(index)) => self.connected_arrived(now, index, arrival, beside),
-            Some(Entry::HalfOpen(index)) => self.half_open_arrived(now, HalfOpenId(index), arrival, beside),
-            Some(Entry::TimeWait(index)) => self.time_wait_arrived(now, TimeWaitId(index), arrival, beside),
-            None if arrival.segment.flags.has(Flags::SYN) => self.stranger_arrived(now, arrival, None, beside),
-            None => self.stray_arrived(now, arrival, beside),
+            entry if around.fellows.is_some() && self.goes_round(now, entry, arrival, received, around) => {}
+            Some(Entry::Connection(index)) => self.connected_arrived(now, index, arrival, around),
+            Some(Entry::HalfOpen(index)) => self.half_open_arrived(now, HalfOpenId(index), arrival, around),
+            Some(Entry::TimeWait(index)) => self.time_wait_arrived(now, TimeWaitId(index), arrival, around),
+            None if arrival.segment.flags.has(Flags::SYN) => self.stranger_arrived(now, arrival, None, around),
+            None => self.stray_arrived(now, arrival, around),
         }
     }
 
@@ -102,34 +102,34 @@ impl Tcp {
         entry: Option<Entry>,
         arrival: &Arrival<'_>,
         received: &Received<'_>,
-        beside: &mut Beside<'_>,
+        around: &mut Around<'_>,
     ) -> bool {
-        let Some(fellows) = &*beside.fellows else { return false };
+        let Some(fellows) = &*around.fellows else { return false };
         if fellows.all_have_looked() {
             sometimes!(StrayUnknown);
             return false;
         }
-        match self.fit(now, entry, arrival, beside) {
+        match self.fit(now, entry, arrival, around) {
             Fit::Exactly => false,
-            fit => beside
+            fit => around
                 .fellows
                 .as_mut()
-                .is_some_and(|fellows| fellows.send_round(fit, &arrival.place, received, &mut beside.link.counters)),
+                .is_some_and(|fellows| fellows.send_round(fit, &arrival.place, received, &mut around.link.counters)),
         }
     }
 
-    fn fit(&mut self, now: Instant, entry: Option<Entry>, arrival: &Arrival<'_>, beside: &mut Beside<'_>) -> Fit {
+    fn fit(&mut self, now: Instant, entry: Option<Entry>, arrival: &Arrival<'_>, around: &mut Around<'_>) -> Fit {
         let Arrival { caller, segment, .. } = arrival;
         let fits = match entry {
             _ if segment.flags.opens() => return Fit::Exactly,
             // It was looked at already.
             Some(Entry::Connection(_)) => false,
-            None if self.cookie_completed(now, arrival, beside.link).is_some() => return Fit::Exactly,
+            None if self.cookie_completed(now, arrival, around.link).is_some() => return Fit::Exactly,
             None => return Fit::NotAtAll,
             Some(Entry::HalfOpen(index)) if self.half_open.is_reset_by(HalfOpenId(index), caller, segment) => {
                 // It may be for this handshake or for what is elsewhere: it ends both.
                 self.half_open.remove(HalfOpenId(index), caller);
-                self.handshake_gone(&caller.flow, beside.fellows);
+                self.handshake_gone(&caller.flow, around.fellows);
                 return Fit::NotAtAll;
             }
             Some(Entry::HalfOpen(index)) => self.half_open.is_completed_by(HalfOpenId(index), caller, segment),
@@ -138,9 +138,9 @@ impl Tcp {
         if fits { Fit::Exactly } else { Fit::Somehow }
     }
 
-    fn connected_arrived(&mut self, now: Instant, index: u32, arrival: &Arrival<'_>, beside: &mut Beside<'_>) {
+    fn connected_arrived(&mut self, now: Instant, index: u32, arrival: &Arrival<'_>, around: &mut Around<'_>) {
         let Arrival { caller, segment, place } = arrival;
-        self.hand_over(now, index, caller, segment, place, beside.link, beside.events);
+        self.hand_over(now, index, caller, segment, place, around.link, around.events);
     }
 
     /// Hands a segment to its connection.
@@ -244,12 +244,12 @@ impl Tcp {
         self.act(now, connection, &actions, None, counters, events);
     }
 
-    fn half_open_arrived(&mut self, now: Instant, id: HalfOpenId, arrival: &Arrival<'_>, beside: &mut Beside<'_>) {
+    fn half_open_arrived(&mut self, now: Instant, id: HalfOpenId, arrival: &Arrival<'_>, around: &mut Around<'_>) {
         match self.half_open.segment_arrived(now, id, &arrival.caller, &arrival.segment) {
             HalfOpenVerdict::Nothing => {}
-            HalfOpenVerdict::Respond(reply) => answer(beside.link, now, &arrival.caller, &reply),
-            HalfOpenVerdict::Removed => self.handshake_gone(&arrival.caller.flow, beside.fellows),
-            HalfOpenVerdict::Completed(handshake) => self.accept(now, Some(id), &handshake, arrival, beside),
+            HalfOpenVerdict::Respond(reply) => answer(around.link, now, &arrival.caller, &reply),
+            HalfOpenVerdict::Removed => self.handshake_gone(&arrival.caller.flow, around.fellows),
+            HalfOpenVerdict::Completed(handshake) => self.accept(now, Some(id), &handshake, arrival, around),
         }
     }
 
@@ -260,45 +260,45 @@ impl Tcp {
         id: Option<HalfOpenId>,
         handshake: &Handshake,
         arrival: &Arrival<'_>,
-        beside: &mut Beside<'_>,
+        around: &mut Around<'_>,
     ) {
         let Caller { flow, .. } = arrival.caller;
         let Some(service) = self.service_of(flow.local_port) else {
             // The service has closed its port in the meantime.
             if let Some(id) = id {
                 self.half_open.remove(id, &arrival.caller);
-                self.handshake_gone(&flow, beside.fellows);
+                self.handshake_gone(&flow, around.fellows);
             }
-            return self.refuse(now, &arrival.caller, &arrival.segment, beside.link);
+            return self.refuse(now, &arrival.caller, &arrival.segment, around.link);
         };
-        let Some(template) = beside.link.template_for(now, &arrival.caller) else { return };
+        let Some(template) = around.link.template_for(now, &arrival.caller) else { return };
         let tcb = Tcb::accepted(now, handshake);
         let sent_to = handshake.iss + 1;
         let new = Connection { tcb, template, armed_for: Instant::NEVER, sent_to, user_is_done: false };
         let Ok(connection) = self.connections.insert(new) else {
             // The entry stays: the peer's next segment tries again.
-            beside.link.counters.count(Counter::RefusedFull);
+            around.link.counters.count(Counter::RefusedFull);
             return;
         };
         match id {
             Some(id) => self.half_open.remove(id, &arrival.caller),
-            None => self.flow_opened(&flow, beside.fellows),
+            None => self.flow_opened(&flow, around.fellows),
         }
         self.flows.set(flow, Entry::Connection(connection.index() as u32));
-        beside.link.counters.count(Counter::Accepted);
+        around.link.counters.count(Counter::Accepted);
         let peer = SocketAddr::new(flow.peer.into(), flow.peer_port);
-        let told = beside.events.push(Event::Accepted { connection: ConnectionId(connection), service, peer });
+        let told = around.events.push(Event::Accepted { connection: ConnectionId(connection), service, peer });
         assert!(told.is_ok(), "a frame finds the events empty");
-        self.connected_arrived(now, connection.index() as u32, arrival, beside);
+        self.connected_arrived(now, connection.index() as u32, arrival, around);
     }
 
-    fn time_wait_arrived(&mut self, now: Instant, id: TimeWaitId, arrival: &Arrival<'_>, beside: &mut Beside<'_>) {
+    fn time_wait_arrived(&mut self, now: Instant, id: TimeWaitId, arrival: &Arrival<'_>, around: &mut Around<'_>) {
         match self.time_wait.segment_arrived(now, id, &arrival.caller.flow, &arrival.segment) {
             TimeWaitVerdict::Nothing => {}
-            TimeWaitVerdict::Respond(reply) => answer(beside.link, now, &arrival.caller, &reply),
+            TimeWaitVerdict::Respond(reply) => answer(around.link, now, &arrival.caller, &reply),
             TimeWaitVerdict::NewConnection { snd_nxt } => {
                 self.flows.remove(&arrival.caller.flow);
-                self.stranger_arrived(now, arrival, Some(snd_nxt), beside);
+                self.stranger_arrived(now, arrival, Some(snd_nxt), around);
             }
         }
     }
@@ -310,16 +310,16 @@ impl Tcp {
         now: Instant,
         arrival: &Arrival<'_>,
         used: Option<SequenceNumber>,
-        beside: &mut Beside<'_>,
+        around: &mut Around<'_>,
     ) {
         let (caller, segment) = (&arrival.caller, &arrival.segment);
         if !segment.flags.opens() || self.service_of(caller.flow.local_port).is_none() {
-            self.refuse(now, caller, segment, beside.link);
+            self.refuse(now, caller, segment, around.link);
         } else if self.connections.len() >= self.connections.capacity() {
             // Not answered at all: the peer tries again in a second, and by then there may be room.
-            beside.link.counters.count(Counter::RefusedFull);
+            around.link.counters.count(Counter::RefusedFull);
         } else {
-            self.caller_arrived(now, arrival, used, beside);
+            self.caller_arrived(now, arrival, used, around);
         }
     }
 
@@ -329,23 +329,23 @@ impl Tcp {
         now: Instant,
         arrival: &Arrival<'_>,
         used: Option<SequenceNumber>,
-        beside: &mut Beside<'_>,
+        around: &mut Around<'_>,
     ) {
         let caller = &arrival.caller;
-        let key = ends(caller.flow, beside.link);
+        let key = ends(caller.flow, around.link);
         if self.half_open.is_full() {
             // Who is real sends the same SYN again.
             let knock = self.knocks.knock(now, &(key, arrival.segment.sequence));
             match self.half_open.make_room(now, knock) {
                 Room::Made { gone, farewell } => {
                     if let Some(reset) = farewell {
-                        answer(beside.link, now, &gone, &reset);
+                        answer(around.link, now, &gone, &reset);
                     }
-                    self.handshake_gone(&gone.flow, beside.fellows);
+                    self.handshake_gone(&gone.flow, around.fellows);
                 }
                 Room::None => {}
                 Room::Later => {
-                    beside.link.counters.count(Counter::RefusedFull);
+                    around.link.counters.count(Counter::RefusedFull);
                     return;
                 }
             }
@@ -355,35 +355,35 @@ impl Tcp {
             None => self.initial_sequences.next(now, &key),
         };
         let mut segment = arrival.segment;
-        beside.link.adapt_options(caller.flow.local, &mut segment.options);
+        around.link.adapt_options(caller.flow.local, &mut segment.options);
         let by_cookie = buggify!(CookieAlways);
         let entry = if by_cookie { None } else { self.half_open.syn_arrived(now, *caller, &segment, beginning) };
         match entry {
             Some(id) => {
                 self.flows.set(caller.flow, Entry::HalfOpen(id.0));
-                self.flow_opened(&caller.flow, beside.fellows);
+                self.flow_opened(&caller.flow, around.fellows);
             }
             None => {
-                beside.link.counters.count(Counter::CookiesOut);
+                around.link.counters.count(Counter::CookiesOut);
                 let mut reply = self.cookies.answer(now, &key, &segment, beginning.timestamp_offset);
-                beside.link.adapt_options(caller.flow.local, &mut reply.options);
-                answer(beside.link, now, caller, &reply);
+                around.link.adapt_options(caller.flow.local, &mut reply.options);
+                answer(around.link, now, caller, &reply);
             }
         }
     }
 
     /// Something other than a SYN that belongs to no connection: it completes a handshake that a cookie stands for, or is
     /// refused.
-    fn stray_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, beside: &mut Beside<'_>) {
-        match self.cookie_completed(now, arrival, beside.link) {
+    fn stray_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, around: &mut Around<'_>) {
+        match self.cookie_completed(now, arrival, around.link) {
             Some(handshake) => {
-                beside.link.counters.count(Counter::CookiesIn);
-                self.accept(now, None, &handshake, arrival, beside);
+                around.link.counters.count(Counter::CookiesIn);
+                self.accept(now, None, &handshake, arrival, around);
             }
             // A service hears only SYNs, and tells of acknowledgments that nobody has asked for (RFC 9293 §3.10.7.2).
             None if !arrival.segment.flags.has(Flags::ACK)
                 && self.service_of(arrival.caller.flow.local_port).is_some() => {}
-            None => self.refuse(now, &arrival.caller, &arrival.segment, beside.link),
+            None => self.refuse(now, &arrival.caller, &arrival.segment, around.link),
         }
     }
 

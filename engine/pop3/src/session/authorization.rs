@@ -14,7 +14,7 @@ use crate::actions::{Actions, LoginRefusal, Maildrop, PlainLogin, Tls};
 use crate::command::{Command, Fault};
 use crate::reply::{self, Text};
 
-use super::{AUTOLOGOUT, Expect, Given, OpenMaildrop, Session, WaitsFor};
+use super::{AUTOLOGOUT, Expect, Given, MarkedMaildrop, Session, WaitsFor};
 
 impl Session {
     pub(super) fn authorization_command_arrived(&mut self, command: &Command<'_>, actions: &mut impl Actions) {
@@ -124,7 +124,7 @@ impl Session {
         self.expect = Expect::Authorization;
         match result {
             Ok((maildrop, signature)) => {
-                self.maildrop = Some(OpenMaildrop { all: maildrop, marked: Maildrop { messages: 0, bytes: 0 } });
+                self.maildrop = Some(MarkedMaildrop { all: maildrop, marked: Maildrop { messages: 0, bytes: 0 } });
                 match signature {
                     None => self.logged_in(actions),
                     Some(signature) => self.signature_follows(&signature, actions),

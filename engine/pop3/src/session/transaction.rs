@@ -10,13 +10,13 @@ use crate::reply::{self, Reply, Text};
 
 use super::listing::{Listed, Listing};
 use super::retrieval::Retrieval;
-use super::{Expect, Goodbye, OpenMaildrop, Session, WaitsFor};
+use super::{Expect, Goodbye, MarkedMaildrop, Session, WaitsFor};
 
 impl Session {
     pub(super) fn transaction_command_arrived(
         &mut self,
         command: &Command<'_>,
-        maildrop: OpenMaildrop,
+        maildrop: MarkedMaildrop,
         actions: &mut impl Actions,
     ) {
         match *command {
@@ -100,7 +100,7 @@ impl Session {
         }
     }
 
-    fn quit_arrived(&mut self, maildrop: OpenMaildrop, actions: &mut impl Actions) {
+    fn quit_arrived(&mut self, maildrop: MarkedMaildrop, actions: &mut impl Actions) {
         if maildrop.marked.messages == 0 {
             return self.end(reply::BYE, actions);
         }
@@ -110,7 +110,7 @@ impl Session {
     }
 }
 
-impl OpenMaildrop {
+impl MarkedMaildrop {
     /// What is not marked.
     fn left(&self) -> Maildrop {
         Maildrop {
