@@ -8,6 +8,8 @@ use alloc::string::{String, ToString};
 use core::fmt;
 use core::str::FromStr;
 
+use store::{MailboxId, Uid};
+
 use crate::{NotFound, Page};
 
 /// Names a message in addresses and forms: `{mailbox}.{uid}`.
@@ -17,6 +19,13 @@ pub struct Key {
     pub mailbox: u32,
     /// Its UID there, never 0.
     pub uid: u32,
+}
+
+impl Key {
+    /// As the store speaks of it.
+    pub(crate) fn in_store(self) -> (MailboxId, Uid) {
+        (MailboxId(self.mailbox), Uid(self.uid))
+    }
 }
 
 impl FromStr for Key {

@@ -25,7 +25,6 @@ use store::Refusal;
 use crate::address::telling;
 use crate::login::LoginPage;
 use crate::refused::RefusedPage;
-use crate::stream::Title;
 use crate::ticket::clear_cookie;
 use crate::{Destination, Page};
 
@@ -46,6 +45,32 @@ const LETTER_POLICY_LOADED: &str = "sandbox allow-popups allow-popups-to-escape-
 
 /// What neither may do.
 const NOTHING_POLICY: &str = "sandbox; default-src 'none'; frame-ancestors 'none'";
+
+/// What is known of a document before it is read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Title {
+    /// A file, to be kept.
+    File {
+        name: String,
+        media_type: &'static str,
+        /// How long it is, if that is known.
+        length: Option<u64>,
+    },
+    /// HTML of a letter, to be looked at in a sandbox.
+    Letter {
+        /// Whether it may load pictures from elsewhere.
+        is_loaded: bool,
+    },
+}
+
+impl Title {
+    pub(crate) fn media_type(&self) -> &'static str {
+        match self {
+            Title::File { media_type, .. } => media_type,
+            Title::Letter { .. } => "text/html; charset=utf-8",
+        }
+    }
+}
 
 /// A page of ours.
 pub(crate) fn page(page: &impl Template) -> Reply {

@@ -33,28 +33,26 @@ mod rows;
 mod searches;
 mod settings;
 mod showing;
+mod together;
 pub(crate) mod trusting;
 mod writing;
-mod written;
+pub(crate) mod written;
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use http::{End, Reply};
-use machine::UnixTime;
-use store::{AccountId, Closing, Guid, MailboxId, NoteChange, Origin, Outcome, Recipient, Refusal, Store, Uid};
-use tasks::Continuation;
+use store::{AccountId, MailboxId, NoteChange, Outcome, Refusal};
 
-use crate::answer;
+use crate::desk::Desk;
 use crate::form::Reader;
-use crate::queue::{QueueAsked, QueueTold};
-use crate::sessions::{Digest, Said, Sessions};
-use crate::stream::Stream;
+use crate::queue::QueueAsked;
+use crate::sessions::Digest;
+use crate::step::{Done, Next, Step};
 use crate::surroundings::Visitor;
 use crate::ticket::FormToken;
-use crate::visit::Secrets;
 use crate::{Key, Start, Stretch};
+
 use boxes::Boxes;
 use changes::Changes;
 use composing::Composing;
@@ -76,22 +74,20 @@ pub use arriving::Piece;
 pub use boxes::BoxChange;
 pub use carrying::{Carried, Carrier, Way};
 pub(crate) use changes::together;
-pub use changes::{Change, Messages, Whom};
+pub use changes::{Change, Whom};
 pub use conversing::SHOWN_MAX;
 pub use documents::Document;
 pub use draft::Draft;
 pub use letters::TEXT_BYTES_MAX;
 pub use lists::{ROWS_MAX, WALKED_MAX};
+pub use password::Secrets;
 pub use searches::LOOKED_AT_MAX;
 pub use settings::{Noted, Overview};
-pub use showing::Extent;
+pub use showing::{Elsewhere, Extent};
 pub use trusting::Trust;
 pub use written::WrittenRows;
 
 pub(crate) use settings::session_key;
-
-/// Parts of messages that a clerk asks for at a time.
-pub const READS_MAX: usize = 8;
 
 /// What is to be done.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -130,16 +126,6 @@ pub enum Task {
     Note(Vec<NoteChange>, Noted),
 }
 
-/// Whether what a message wants from elsewhere is loaded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Elsewhere {
-    /// It is not: who sent the message would see that it is read.
-    #[default]
-    Kept,
-    /// The reader has asked for it.
-    Loaded,
-}
-
 /// Somebody at work.
 #[derive(Debug)]
 pub struct Clerk {
@@ -168,147 +154,6 @@ enum Work {
     Settings(Overview),
     Note(Noting),
     SetPassword(Box<Changing>),
-}
-
-/// What a clerk works with: the store of the core that owns the account, and the way of letters to everybody on this machine.
-///
-/// He has one letter on its way at a time.
-pub trait Desk {
-    /// The store.
-    fn store(&self) -> &Store;
-
-    /// The store, to be asked.
-    fn store_mut(&mut self) -> &mut Store;
-
-    /// Rows of lists that this core has written.
-    fn rows(&mut self) -> &mut WrittenRows;
-
-    /// What wakes the clerk.
-    fn continuation(&self) -> Continuation;
-
-    /// The time of day.
-    fn now(&self) -> UnixTime;
-
-    /// Random bytes that nobody can know before.
-    fn random(&mut self) -> [u8; 16];
-
-    /// The machine's name.
-    fn host(&self) -> &str;
-
-    /// Whose inbox what is sent to an address comes into. `None`: nobody's here.
-    fn recipient(&self, address: &str) -> Option<AccountId>;
-
-    /// Whether a letter can go to this address, which is nobody's here or of somebody whose mail is sent on.
-    fn may_post(&self, address: &str) -> bool;
-
-    /// How a letter of an account goes to these addresses, all of which [`Desk::may_post`] has allowed.
-    fn posting(&self, account: AccountId, addresses: &[String]) -> Posting;
-
-    /// Whether an account may send one more letter today, for these people elsewhere. If so, it counts.
-    fn may_send(&mut self, account: AccountId, elsewhere: Vec<String>) -> Result<(), Excess>;
-
-    /// Begins a letter. Errors: as [`Store::begin`].
-    fn begin_letter(&mut self, recipients: &[Recipient]) -> Result<(), Refusal>;
-
-    /// What is appended from now on is to be signed by the domain in whose name it is.
-    fn begin_signing(&mut self);
-
-    /// Appends to it, as [`Store::append`] does. Errors: so, too; and [`Refusal::TooMany`] where too much is kept of letters that are being signed.
-    fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal>;
-
-    /// What signs the letter, all of which was appended: its head, to be appended last. `None`: it is being computed, and the clerk is woken when it is there.
-    fn signatures(&mut self) -> Option<Vec<u8>>;
-
-    /// What its first recipient's message will be called, where that is one of this core's.
-    fn guid(&self) -> Option<Guid>;
-
-    /// Has it delivered. The clerk is woken when it is. Errors: as [`Store::commit`]; there is no letter then.
-    fn commit(&mut self, closing: Closing) -> Result<(), Refusal>;
-
-    /// Gives it up.
-    fn abort(&mut self);
-
-    /// How long a letter may be, in octets.
-    fn letter_octets_max(&self) -> u64;
-
-    /// As [`Store::forget_arrival`], whoever's account it is.
-    fn forget_arrival(&mut self, account: AccountId, origin: Origin) -> Result<(), Refusal>;
-
-    /// Whether one more letter may be held.
-    fn may_hold(&self) -> bool;
-
-    /// This draft of an account of this core is held: it leaves when that time has come, if nobody takes it back. `answers`: the message of the account that it answers.
-    fn hold(&mut self, account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>, until: UnixTime);
-
-    /// This draft does not leave. Returns what it answers, if that is known; `None`: it is leaving, or was never held.
-    fn take_back(&mut self, account: AccountId, uid: Uid) -> Option<Option<(MailboxId, Uid)>>;
-
-    /// Tells all cores the password that the account has now. Whether they are to be waited for: then the clerk is woken when all know it.
-    fn tell_password(&mut self, account: AccountId) -> bool;
-
-    /// Asks this of all cores that own something of it. The clerk is woken when all have told.
-    fn ask_queue(&mut self, asked: &QueueAsked);
-
-    /// What they have told.
-    fn queue_told(&mut self) -> Vec<QueueTold>;
-}
-
-/// Why an account may not send a letter today.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Excess {
-    /// It has sent so many.
-    Letters(u32),
-    /// It may write to so many people elsewhere to whom it has not before, and these would be more.
-    People(u32),
-    /// Its outbox holds as much as it may.
-    Waiting,
-}
-
-/// How a letter goes to people elsewhere: from its writer's outbox.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Posting {
-    /// What stands above it there.
-    pub head: Vec<u8>,
-    /// The entries of the outbox that it is to be in.
-    pub entries: Vec<Recipient>,
-}
-
-/// What comes next.
-#[derive(Debug)]
-pub enum Next {
-    /// The clerk waits for what he has asked for.
-    Woken,
-    /// The store has too much to do: he tries again in the next turn.
-    Turn,
-    /// He has taken what came of a form, and more of it may come.
-    Taken,
-    /// He is done.
-    Done(Done),
-    /// The reply begins. He goes on when more of it is wanted, or is forgotten when it is not wanted any more.
-    Begun(Stream),
-    /// There is so much more of it.
-    Said(Vec<u8>),
-    /// There is no more of it.
-    Over(End),
-}
-
-/// A task that is done.
-#[derive(Debug)]
-pub enum Done {
-    /// This is answered to who asked.
-    Reply(Reply),
-    /// Who asked is sent on to that path, where the page tells him this, and what would take it back.
-    SentOn(String, Said),
-}
-
-/// What came of a step.
-enum Step {
-    /// Something was asked for, or there was nothing to ask for.
-    Asked,
-    /// The store has no time.
-    Busy,
-    /// All was taken that came of a form.
-    Taken,
 }
 
 impl Clerk {
@@ -487,48 +332,5 @@ impl Clerk {
     /// By which session's request.
     pub fn session(&self) -> Digest {
         self.visitor.session
-    }
-}
-
-impl Key {
-    /// As the store speaks of it.
-    fn in_store(self) -> (MailboxId, Uid) {
-        (MailboxId(self.mailbox), Uid(self.uid))
-    }
-}
-
-impl Done {
-    pub(crate) fn with(reply: Reply) -> Done {
-        Done::Reply(reply)
-    }
-
-    /// What is answered to who asked, by a request of this session.
-    pub fn reply(self, session: &Digest, sessions: &mut Sessions) -> Reply {
-        match self {
-            Done::Reply(reply) => reply,
-            Done::SentOn(then, said) => answer::elsewhere_told(&then, sessions.say(session, said)),
-        }
-    }
-}
-
-/// What a refusal of the store means for people.
-pub(crate) fn why(refusal: Refusal) -> &'static str {
-    match refusal {
-        Refusal::DiskFull | Refusal::IndexFull => {
-            "There is no space left on the disk. Nothing was changed: delete something, and try again."
-        }
-        Refusal::OverQuota => {
-            "Your mailbox is full. Nothing was changed: delete something for good, also from Trash, and try again."
-        }
-        Refusal::LargerThanQuota => "It is larger than all that your mailbox may hold. Nothing was changed.",
-        Refusal::ReadOnly => {
-            "The server's disk has failed. You can read mail, but nothing can be changed until the disk works again. Try again in a few minutes."
-        }
-        Refusal::NoSuchMessage | Refusal::NoSuchMailbox | Refusal::NoSuchAccount => {
-            "It is not there any more: another window or program has moved or removed it."
-        }
-        Refusal::Unreadable => "The server's disk failed to read this part of the message. Try again in a moment.",
-        Refusal::Damaged => "The disk does not give it back as it was written: this part of it cannot be read.",
-        _ => "The machine has too much to do just now. Nothing was changed: try again in a moment.",
     }
 }

@@ -17,7 +17,7 @@ use store::AccountId;
 
 use crate::clerk::Draft;
 use crate::form::{Form, LETTER_TEXT_BYTES_MAX};
-use crate::login::LoginPage;
+use crate::login::{KEPT_BYTES_MAX, login_page};
 use crate::visit::{self, NewPassword, Request, Visit};
 use crate::{Deed, Destination, Page, Ticket, Wish, answer, program};
 
@@ -44,9 +44,6 @@ pub const FORM_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes of memory that a letter may take while its form comes: its texts, a piece that came, and one that is on its way.
 pub const LETTER_MEMORY_BYTES_MAX: usize = LETTER_TEXT_BYTES_MAX + 2 * PIECE_BYTES_MAX;
-
-/// The longest letter that waits for its writer to log in again.
-pub(crate) const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 /// A form of which nobody says how long it is may be so long.
 const FORM_BYTES_USUAL: usize = 256 * 1024;
@@ -212,12 +209,6 @@ pub fn form_arrived(question: &Question<'_>, body: Vec<u8>, host: &str) -> Door 
 /// The start of a name that was said: no address is longer.
 fn start_of(name: &str) -> &str {
     name.get(..name.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default()
-}
-
-/// The page on which somebody says who he is. `name`: what he said the last time; `error`: why that did not do; `kept`: the letter that he was writing.
-pub fn login_page(host: &str, name: &str, next: &Destination, error: Option<&str>, kept: &str) -> Reply {
-    let status = if error.is_some() { Status::Forbidden } else { Status::Ok };
-    answer::page_of(status, &LoginPage { host, name, next: next.as_str(), error, kept })
 }
 
 /// A form that asks for a password which may be one.

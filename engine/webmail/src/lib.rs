@@ -24,6 +24,7 @@ mod clerk;
 mod compose;
 mod conversation;
 mod deceit;
+mod desk;
 mod door;
 mod elsewhere;
 mod form;
@@ -40,10 +41,12 @@ mod prose;
 mod queue;
 mod refused;
 mod route;
+mod said;
 mod search;
 mod sessions;
 mod settings;
 mod source;
+mod step;
 mod stream;
 mod surroundings;
 #[cfg(test)]
@@ -57,21 +60,20 @@ pub use askama::{Error, Template};
 pub use assets::{Asset, SCRIPT, STYLE};
 pub use chosen::{Chosen, HOLD_SECONDS_MAX, Hold};
 pub use clerk::{
-    BoxChange, Carried, Carrier, Change, Clerk, Desk, Document, Done, Draft, Elsewhere, Excess, Extent, LOOKED_AT_MAX,
-    Messages, Next, Noted, Overview, Piece, Posting, READS_MAX, ROWS_MAX, SHOWN_MAX, TEXT_BYTES_MAX, Task, Trust,
-    WALKED_MAX, Way, Whom, WrittenRows,
+    BoxChange, Carried, Carrier, Change, Clerk, Document, Draft, Elsewhere, Extent, LOOKED_AT_MAX, Noted, Overview,
+    Piece, ROWS_MAX, SHOWN_MAX, Secrets, TEXT_BYTES_MAX, Task, Trust, WALKED_MAX, Way, Whom, WrittenRows,
 };
 pub use compose::ComposePage;
 pub use conversation::{Attachment, Body, ConversationPage, Letter, Loads};
+pub use desk::{Desk, Excess, Posting};
 pub use door::{
-    Door, FORM_BYTES_MAX, LETTER_MEMORY_BYTES_MAX, METHODS, Most, asked, form_arrived, is_path, login, login_page,
-    too_large,
+    Door, FORM_BYTES_MAX, LETTER_MEMORY_BYTES_MAX, METHODS, Most, asked, form_arrived, is_path, login, too_large,
 };
 pub use form::{FIELDS_MAX, File, Form, FormError, Heard, LETTER_TEXT_BYTES_MAX, Reader};
 pub use frame::{Density, Frame, MailboxLink, Meter, Notice, Theme};
 pub use kept::{Kept, PasswordMark};
 pub use list::{ListPage, Row, WrittenRow};
-pub use login::LoginPage;
+pub use login::{LoginPage, login_page};
 pub use mailboxes::{MailboxesPage, OwnMailbox};
 pub use news::News;
 pub use prose::{Escaped, Prose};
@@ -81,12 +83,14 @@ pub use queue::{
 };
 pub use refused::RefusedPage;
 pub use route::{Deed, NotFound, Page, Start, Stretch, TARGET_BYTES_MAX, Wish};
+pub use said::{Messages, Said, Undo};
 pub use search::{Candidate, Query, TERM_LETTERS_MAX, TERMS_MAX};
-pub use sessions::{Digest, IDLE_SECONDS, SESSIONS_MAX, Said, Sessions, Standing, Undo};
+pub use sessions::{Digest, IDLE_SECONDS, SESSIONS_MAX, Sessions, Standing};
 pub use settings::{SessionLine, SettingsPage};
 pub use source::{PrintPage, Printed, SourcePage};
+pub use step::{Done, Next, READS_MAX};
 pub use stream::{PIECE_BYTES, Stream};
 pub use surroundings::Visitor;
 pub use ticket::{FormToken, NoTicket, SECRET_BYTES, Ticket, clear_cookie};
 pub use tls_counts::{TlsCount, TlsRow};
-pub use visit::{Arrival, NewPassword, NotProved, Office, Reception, Request, Secrets, Visit, receive};
+pub use visit::{Arrival, NewPassword, NotProved, Office, Reception, Request, Visit, receive};

@@ -2,13 +2,13 @@
 //!
 //! What fits into one piece is answered whole, and its length is known. Of all else the first piece begins the reply.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use http::{End, Open, Pace, Reply};
 
 use crate::answer;
-use crate::clerk::{Done, Next};
+use crate::answer::Title;
+use crate::step::{Done, Next};
 
 /// Bytes of a document after which no more of it is read before its reader has taken them.
 pub const PIECE_BYTES: usize = 16 * 1024;
@@ -18,32 +18,6 @@ pub const PIECE_BYTES: usize = 16 * 1024;
 pub struct Stream {
     title: Title,
     first: Vec<u8>,
-}
-
-/// What is known of a document before it is read.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Title {
-    /// A file, to be kept.
-    File {
-        name: String,
-        media_type: &'static str,
-        /// How long it is, if that is known.
-        length: Option<u64>,
-    },
-    /// HTML of a letter, to be looked at in a sandbox.
-    Letter {
-        /// Whether it may load pictures from elsewhere.
-        is_loaded: bool,
-    },
-}
-
-impl Title {
-    pub(crate) fn media_type(&self) -> &'static str {
-        match self {
-            Title::File { media_type, .. } => media_type,
-            Title::Letter { .. } => "text/html; charset=utf-8",
-        }
-    }
 }
 
 /// How far a document was sent.

@@ -9,7 +9,8 @@ use store::{AccountId, AccountInfo, MailboxId, OUTBOX, Store};
 
 use crate::chosen::Chosen;
 use crate::frame::{Frame, MailboxLink, Meter, Notice};
-use crate::sessions::{Digest, Said};
+use crate::said::Said;
+use crate::sessions::Digest;
 
 /// Somebody who is logged in, with a request.
 #[derive(Clone, PartialEq, Eq, Debug)]

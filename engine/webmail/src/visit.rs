@@ -20,16 +20,18 @@ use tasks::Continuation;
 use crate::address::{self, number};
 use crate::answer;
 use crate::clerk::{
-    BoxChange, Change, Clerk, Document, Draft, Elsewhere, Extent, Noted, Overview, Task, Trust, Whom, together,
+    BoxChange, Change, Clerk, Document, Draft, Elsewhere, Extent, Noted, Overview, Secrets, Task, Trust, Whom, together,
 };
 use crate::form::{Form, Reader};
 use crate::kept::{Kept, PasswordMark};
+use crate::login::login_page;
 use crate::queue::{Handling, QueueAsked, Which};
-use crate::sessions::{Digest, Said, Sessions, Standing, Undo};
+use crate::said::{Said, Undo};
+use crate::sessions::{Digest, Sessions, Standing};
 use crate::surroundings::Visitor;
-use crate::{Deed, Destination, Key, Page, Stretch, Ticket, Wish, door};
+use crate::{Deed, Destination, Key, Page, Stretch, Ticket, Wish};
 
-pub use passwords::{NewPassword, NotProved, Secrets};
+pub use passwords::{NewPassword, NotProved};
 
 pub(crate) use passwords::wanted;
 
@@ -84,7 +86,7 @@ impl Request {
     pub(crate) fn answer_to_stranger(&self, host: &str) -> Reply {
         match Wish::of(&self.method, &self.target) {
             // A browser still shows the ticket of a session that is over.
-            Ok(Wish::See(Page::Login(next))) => door::login_page(host, "", &next, None, ""),
+            Ok(Wish::See(Page::Login(next))) => login_page(host, "", &next, None, ""),
             Ok(Wish::See(_)) => answer::login(Destination::of(&self.target)),
             _ => answer::login(Destination::default()),
         }

@@ -17,13 +17,15 @@ use alloc::vec::Vec;
 use http::{Reply, Status};
 use message::compose::{Composer, File};
 
-use super::Desk;
+use crate::desk::Desk;
+use crate::form::{FormError, Heard, LETTER_TEXT_BYTES_MAX, Reader};
+use crate::login::{KEPT_BYTES_MAX, login_page};
+use crate::ticket::FormToken;
+use crate::{Destination, answer};
+
 use super::attaching::Copying;
 use super::draft::Draft;
 use super::writing::{Stage, Then, Writing};
-use crate::form::{FormError, Heard, LETTER_TEXT_BYTES_MAX, Reader};
-use crate::ticket::FormToken;
-use crate::{Destination, answer, door};
 
 /// The field of the files that go along.
 const FILES: &str = "files";
@@ -183,7 +185,7 @@ impl Arriving {
 fn answer_to_stranger(draft: &Draft, host: &str) -> Reply {
     let kept = draft.kept();
     let why = match draft.has_lost_files {
-        _ if kept.len() > 2 * door::KEPT_BYTES_MAX => {
+        _ if kept.len() > 2 * KEPT_BYTES_MAX => {
             return answer::told(
                 Status::Forbidden,
                 "You were logged out meanwhile, and your letter is too long to wait here. Log in in another window, then go back: your letter is still there.",
@@ -194,7 +196,7 @@ fn answer_to_stranger(draft: &Draft, host: &str) -> Reply {
             "You were logged out meanwhile. Your letter is kept, but for its files: attach them again when you are logged in."
         }
     };
-    door::login_page(host, "", &Destination::default(), Some(why), &kept)
+    login_page(host, "", &Destination::default(), Some(why), &kept)
 }
 
 impl Writing {

@@ -7,9 +7,10 @@ use message::compose::{Composer, File};
 use message::structure::{Listener, Part, Reader};
 use store::{AccountId, Body, Refusal};
 
-use super::Desk;
-use super::letters::name_of;
 use crate::Key;
+use crate::desk::Desk;
+
+use super::letters::name_of;
 
 /// Files that are being copied.
 #[derive(Debug)]

@@ -9,11 +9,12 @@ use alloc::vec::Vec;
 use http::Reply;
 use store::{AccountId, BUILT_IN, MailboxId, Refusal, TRASH, Uid, UidRange};
 
-use super::{Desk, Done, Step, why};
 use crate::Page;
 use crate::answer;
+use crate::desk::Desk;
 use crate::mailboxes::{MailboxesPage, OwnMailbox};
-use crate::sessions::Said;
+use crate::said::Said;
+use crate::step::{Done, Step, why};
 use crate::surroundings::{Surroundings, Visitor};
 
 /// What is done with a mailbox.

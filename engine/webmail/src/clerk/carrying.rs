@@ -28,7 +28,7 @@ use store::{
     Origin, Outcome, Recipient, Refusal, SENT, Uid, UidRange,
 };
 
-use super::{Desk, Posting};
+use crate::desk::{Desk, Posting};
 
 /// Bits of a message's number; above them an origin says which entry of the outbox it is of.
 const GUID_BITS: u32 = 48;

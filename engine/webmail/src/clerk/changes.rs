@@ -14,20 +14,13 @@ use store::{
     TRASH, Uid, UidRange,
 };
 
-use super::{Desk, Done, READS_MAX, Step, why};
 use crate::Key;
 use crate::answer;
-use crate::sessions::{Said, Undo};
+use crate::desk::Desk;
+use crate::said::Messages;
+use crate::said::{Said, Undo};
+use crate::step::{Done, READS_MAX, Step, why};
 use crate::surroundings::name_for_people;
-
-/// Messages of one mailbox.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Messages {
-    /// Where they are.
-    pub mailbox: MailboxId,
-    /// Which, of those that are there.
-    pub uids: UidRange,
-}
 
 /// Whom something is done with.
 #[derive(Clone, PartialEq, Eq, Debug)]

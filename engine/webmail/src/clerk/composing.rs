@@ -8,14 +8,16 @@ use http::Reply;
 use message::header::Mailbox;
 use store::{AccountId, Body, DRAFTS, Refusal};
 
-use super::holding::about_to_leave;
-use super::letters::{Heard, Opening};
-use super::{Desk, Done, Step, why};
 use crate::answer;
 use crate::compose::ComposePage;
+use crate::desk::Desk;
 use crate::moments::Moment;
+use crate::step::{Done, Step, why};
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Key, Page, Start, Stretch};
+
+use super::holding::about_to_leave;
+use super::letters::{Heard, Opening};
 
 /// A page for a letter, in the making.
 #[derive(Debug)]

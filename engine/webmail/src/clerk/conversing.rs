@@ -13,18 +13,19 @@ use alloc::vec::Vec;
 
 use http::Reply;
 use message::Summary;
-use store::{
-    AccountId, Body as Octets, DRAFTS, Flags, JUNK, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store, TRASH,
-};
+use store::{AccountId, Body as Octets, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store};
+
+use crate::answer;
+use crate::conversation::{Attachment, Body, ConversationPage, Letter};
+use crate::desk::Desk;
+use crate::moments::Moment;
+use crate::step::{Step, why};
+use crate::surroundings::{Surroundings, Visitor};
+use crate::{Key, Page, Stretch};
 
 use super::letters::{Opening, Shown};
 use super::rows::{self, Found, RowText};
-use super::{Desk, Step, why};
-use crate::answer;
-use crate::conversation::{Attachment, Body, ConversationPage, Letter};
-use crate::moments::Moment;
-use crate::surroundings::{Surroundings, Visitor};
-use crate::{Key, Page, Stretch};
+use super::together::is_thrown_away;
 
 /// Messages of a conversation on a page: the newest.
 pub const SHOWN_MAX: usize = 100;
@@ -283,11 +284,6 @@ impl Place<'_> {
 /// When it came; of two that came in one second, the one that came first.
 fn moment(info: &MessageInfo) -> (machine::UnixTime, u128) {
     (info.internal_date, info.guid.0)
-}
-
-/// Whether a mailbox shows what was thrown away.
-pub(super) fn is_thrown_away(mailbox: MailboxId) -> bool {
-    mailbox == TRASH || mailbox == JUNK
 }
 
 /// The other messages of the conversation that this one of that mailbox belongs to, the newest of each mailbox.

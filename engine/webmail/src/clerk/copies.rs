@@ -9,8 +9,11 @@ use alloc::vec::Vec;
 
 use store::{AccountId, Body, MessageInfo, SENT, Store};
 
+use crate::desk::Desk;
+use crate::step::Step;
+
 use super::rows::{self, Found};
-use super::{Desk, Step};
+use super::together::counted;
 
 /// Pairs that are read for a page.
 const PAIRS_MAX: usize = 50;
@@ -44,7 +47,7 @@ impl Copies {
     }
 
     fn look_at(&mut self, row: usize, of: &Found, account: AccountId, store: &Store) {
-        let counted = rows::counted(store, account, of.mailbox, of.info.conversation);
+        let counted = counted(store, account, of.mailbox, of.info.conversation);
         let (sent, came): (Vec<_>, Vec<_>) = counted.take(LOOKED_AT_MAX).partition(|(mailbox, _)| *mailbox == SENT);
         if sent.is_empty() {
             return;

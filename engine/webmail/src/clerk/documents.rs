@@ -12,14 +12,17 @@ use message::header::Header;
 use message::structure::{Listener, Part, Reader};
 use store::{AccountId, Body, Refusal};
 
-use super::letters::name_of;
-use super::pieces::Pieces;
-use super::{Desk, Done, Next, Step, why};
 use crate::answer;
+use crate::answer::Title;
+use crate::desk::Desk;
 use crate::source::SourcePage;
-use crate::stream::{PIECE_BYTES, Sent, Title};
+use crate::step::{Done, Next, Step, why};
+use crate::stream::{PIECE_BYTES, Sent};
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Key, Page};
+
+use super::letters::name_of;
+use super::pieces::Pieces;
 
 /// Bytes of a message's source that a page shows, and what else was read with them.
 const SOURCE_BYTES_MAX: usize = 256 * 1024;

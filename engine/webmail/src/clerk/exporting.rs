@@ -12,9 +12,11 @@ use machine::UnixTime;
 use message::MboxWriter;
 use store::{AccountId, Body, MailboxId, Refusal, Uid};
 
-use super::{Desk, Done, Next, Step, why};
 use crate::answer;
-use crate::stream::{PIECE_BYTES, Sent, Title};
+use crate::answer::Title;
+use crate::desk::Desk;
+use crate::step::{Done, Next, Step, why};
+use crate::stream::{PIECE_BYTES, Sent};
 use crate::surroundings::name_for_people;
 
 /// A file of messages in the making.

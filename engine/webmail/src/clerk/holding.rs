@@ -10,8 +10,9 @@ use alloc::string::ToString;
 
 use store::{AccountId, DRAFTS, Flags, INBOX, MailboxId, MarkChange, Refusal, Uid};
 
-use super::{Desk, Done, Step, why};
-use crate::sessions::{Said, Undo};
+use crate::desk::Desk;
+use crate::said::{Said, Undo};
+use crate::step::{Done, Step, why};
 use crate::{Key, Page, Start, Stretch};
 
 /// A letter that somebody wants back.

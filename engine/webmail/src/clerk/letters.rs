@@ -10,16 +10,18 @@ use message::structure::{ADDRESS_FIELD_BYTES_MAX, Disposition, Listener, Part, R
 use message::{Summary, TextDecoder};
 use store::{AccountId, AccountInfo, Beginning, Body as Octets, CHUNK_OCTETS, Flags, MarkChange, MessageInfo, Refusal};
 
-use super::trusting::{Verified, is_trusted};
-use super::{Desk, Step, why};
 use crate::answer;
 use crate::conversation::{Attachment, Body, Loads};
+use crate::desk::Desk;
 use crate::moments::{Moment, size};
 use crate::prose::Prose;
 use crate::source::{PrintPage, Printed};
+use crate::step::{Step, why};
 use crate::surroundings::Visitor;
 use crate::{Key, Page};
 use crate::{deceit, elsewhere};
+
+use super::trusting::{Verified, is_trusted};
 
 /// Bytes of text that a page shows of a message. Who wants more downloads it.
 pub const TEXT_BYTES_MAX: usize = 256 * 1024;

@@ -9,13 +9,16 @@ use alloc::vec::Vec;
 use http::Reply;
 use store::{AccountId, Body, DRAFTS, JUNK, MailboxId, MessageInfo, Store, TRASH, Uid};
 
-use super::copies::Copies;
-use super::rows::{self, Found, Together};
-use super::{Desk, Step};
 use crate::answer;
+use crate::desk::Desk;
 use crate::list::{ListPage, WrittenRow};
+use crate::step::Step;
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Page, Stretch};
+
+use super::copies::Copies;
+use super::rows::{self, Found};
+use super::together::Together;
 
 /// Messages on a page.
 pub const ROWS_MAX: usize = 50;

@@ -2,15 +2,35 @@
 //!
 //! Invariant: who has changed it hears of that when nobody is let in by the old one any more, on whatever core.
 
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::fmt;
 
 use store::{AccountId, NewPassword, NoteChange, Refusal};
 
-use super::{Desk, Done, Step, why};
 use crate::Page;
-use crate::sessions::Said;
-use crate::visit::Secrets;
+use crate::desk::Desk;
+use crate::kept::PasswordMark;
+use crate::said::Said;
+use crate::step::{Done, Step, why};
+
+/// What is kept of a new password: what it is checked against, and what proofs of knowing it are.
+/// Never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secrets {
+    /// The password that was proved to have it changed: no other is replaced.
+    pub replaced: PasswordMark,
+    /// A PHC string.
+    pub hash: String,
+    /// Of SCRAM-SHA-256.
+    pub verifier: String,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Secrets")
+    }
+}
 
 /// A change under way.
 #[derive(Debug)]

@@ -2,8 +2,9 @@
 
 use store::{AccountId, Refusal};
 
-use super::{Desk, Step};
 use crate::Key;
+use crate::desk::Desk;
+use crate::step::Step;
 
 /// A message that is being read.
 #[derive(Debug)]

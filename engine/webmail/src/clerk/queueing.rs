@@ -7,14 +7,15 @@ use alloc::vec::Vec;
 use http::Reply;
 use machine::UnixTime;
 
-use super::{Desk, Done, Step, why};
 use crate::Page;
 use crate::answer;
+use crate::desk::Desk;
 use crate::moments::Moment;
 use crate::queue::{
     Handled, Handling, LINES, QueueAsked, QueueCounts, QueueLine, QueuePage, QueueRow, QueueState, QueueTold, Which,
 };
-use crate::sessions::Said;
+use crate::said::Said;
+use crate::step::{Done, Step, why};
 use crate::surroundings::{Surroundings, Visitor, size_for_people};
 use crate::tls_counts::TlsRow;
 

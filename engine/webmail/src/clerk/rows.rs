@@ -4,21 +4,18 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::LazyCell;
 
+use machine::UnixTime;
 use message::Summary;
-use store::{
-    AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store, Uid,
-};
+use store::{AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT};
 
-use super::conversing::is_thrown_away;
-use super::written::Facts;
-use super::{Desk, READS_MAX, Step};
+use crate::desk::Desk;
 use crate::list::{Row, WrittenRow};
 use crate::moments::Moment;
+use crate::step::{READS_MAX, Step};
 use crate::{Escaped, Key, Page, Start};
 
-/// Messages of a conversation that are counted for its row, and those whose marks are looked at.
-const COUNTED_MAX: usize = 200;
-const MARKS_MAX: usize = 50;
+use super::together::Together;
+use super::written::Facts;
 
 /// A message, and what is known of it.
 #[derive(Debug)]
@@ -57,6 +54,11 @@ impl Found {
 
     pub(super) fn key(&self) -> Key {
         Key { mailbox: self.mailbox.0, uid: self.info.uid.0 }
+    }
+
+    /// What its row depends on.
+    fn facts(&self, account: AccountId, now: UnixTime) -> Facts {
+        Facts::of(account, self.mailbox, self.info, self.together, now)
     }
 
     /// Its summary, if it can be read.
@@ -128,57 +130,6 @@ pub(super) struct RowText<'a> {
     has_attachment: bool,
 }
 
-/// What a row tells of all messages that it stands for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Together {
-    pub(super) messages: u32,
-    is_unread: bool,
-    is_starred: bool,
-    is_answered: bool,
-}
-
-impl Together {
-    /// One message.
-    fn alone(mailbox: MailboxId, info: &MessageInfo) -> Together {
-        if mailbox == OUTBOX {
-            // What flags mean there is nobody's but his who brings it to others.
-            return Together { messages: 1, is_unread: false, is_starred: false, is_answered: false };
-        }
-        let [is_seen, is_starred, is_answered] =
-            [Flags::SEEN, Flags::FLAGGED, Flags::ANSWERED].map(|flag| info.flags.contains(flag));
-        Together { messages: 1, is_unread: !is_seen, is_starred, is_answered }
-    }
-
-    /// Its conversation: how many messages it has in all mailboxes, and what is marked of those in the mailbox of the row.
-    pub(super) fn of(store: &Store, account: AccountId, mailbox: MailboxId, info: &MessageInfo) -> Together {
-        let messages = counted(store, account, mailbox, info.conversation).count() as u32;
-        if messages <= 1 {
-            return Together::alone(mailbox, info);
-        }
-        let here = store.conversation_in(account, mailbox, info.conversation).rev().take(MARKS_MAX);
-        let here =
-            here.filter_map(|uid| store.message(account, mailbox, uid)).map(|info| Together::alone(mailbox, &info));
-        let unmarked = Together { messages, is_unread: false, is_starred: false, is_answered: false };
-        here.fold(unmarked, |together, one| Together {
-            messages,
-            is_unread: together.is_unread | one.is_unread,
-            is_starred: together.is_starred | one.is_starred,
-            is_answered: together.is_answered | one.is_answered,
-        })
-    }
-}
-
-/// The messages of a conversation that count for its row in this mailbox.
-pub(super) fn counted(
-    store: &Store,
-    account: AccountId,
-    mailbox: MailboxId,
-    conversation: u64,
-) -> impl Iterator<Item = (MailboxId, Uid)> {
-    let counts = move |id: MailboxId| id == mailbox || id != DRAFTS && id != OUTBOX && !is_thrown_away(id);
-    store.conversation(account, conversation).take(COUNTED_MAX).filter(move |(id, _)| counts(*id))
-}
-
 /// Whether two messages are one letter, as far as their summaries say.
 pub(super) fn are_one_letter(one: Option<&Summary>, other: Option<&Summary>) -> bool {
     one.is_some_and(|one| one.message_id != 0 && Some(one) == other)
@@ -189,7 +140,7 @@ pub(super) fn recall(rows: &mut [Found], account: AccountId, desk: &mut impl Des
     let now = desk.now();
     let written = desk.rows();
     for row in rows {
-        if let Some(known) = written.find(&Facts::of(account, row, now)) {
+        if let Some(known) = written.find(&row.facts(account, now)) {
             row.known = Known::Row(known.clone());
         }
     }
@@ -204,7 +155,7 @@ pub(super) fn write(rows: &[Found], account: AccountId, desk: &mut impl Desk) ->
         known => {
             let row = RowText::of(found, &now).row().written();
             if let Known::Summary(_) = known {
-                desk.rows().keep(Facts::of(account, found, time), &row);
+                desk.rows().keep(found.facts(account, time), &row);
             }
             row
         }

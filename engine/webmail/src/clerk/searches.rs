@@ -11,14 +11,16 @@ use alloc::vec::Vec;
 use http::Reply;
 use store::{AccountId, Body, Flags, JUNK, MailboxId, OUTBOX, Store, TRASH, Uid};
 
-use super::lists::ROWS_MAX;
-use super::rows::{self, Found};
-use super::{Desk, READS_MAX, Step};
 use crate::answer;
+use crate::desk::Desk;
 use crate::list::{ListPage, WrittenRow};
 use crate::search::{Candidate, Query};
+use crate::step::{READS_MAX, Step};
 use crate::surroundings::{Surroundings, Visitor, name_for_people};
 use crate::{Key, Page};
+
+use super::lists::ROWS_MAX;
+use super::rows::{self, Found};
 
 /// Messages that are looked at for one page.
 pub const LOOKED_AT_MAX: u32 = 2000;

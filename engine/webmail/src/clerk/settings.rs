@@ -7,14 +7,16 @@ use alloc::vec::Vec;
 use http::Reply;
 use store::{AccountId, NoteChange, Refusal, Store};
 
-use super::{Desk, Done, Step, why};
 use crate::Page;
 use crate::answer;
 use crate::chosen::Chosen;
+use crate::desk::Desk;
 use crate::kept::Kept;
 use crate::moments::Moment;
-use crate::sessions::{Digest, Said};
+use crate::said::Said;
+use crate::sessions::Digest;
 use crate::settings::{SessionLine, SettingsPage};
+use crate::step::{Done, Step, why};
 use crate::surroundings::{Surroundings, Visitor};
 
 /// The page of it.

@@ -16,15 +16,18 @@ use message::header::Field;
 use message::structure::{Listener, Part, Reader};
 use store::{AccountId, Body, Refusal};
 
+use crate::answer::Title;
+use crate::desk::Desk;
+use crate::inert::Inert;
+use crate::step::{Done, Next, Step, why};
+use crate::stream::{PIECE_BYTES, Sent};
+use crate::surroundings::Visitor;
+use crate::{Key, answer};
+
 use super::letters::{HTML_BYTES_MAX, mailboxes};
 use super::pictures::Illustrated;
 use super::pieces::Pieces;
 use super::trusting::{Verified, is_trusted};
-use super::{Desk, Done, Elsewhere, Next, Step, why};
-use crate::inert::Inert;
-use crate::stream::{PIECE_BYTES, Sent, Title};
-use crate::surroundings::Visitor;
-use crate::{Key, answer};
 
 /// Bytes of a beginning that are answered whole, with their pictures.
 const BEGINNING_BYTES_MAX: usize = 256 * 1024;
@@ -33,6 +36,16 @@ const BEGINNING_BYTES_MAX: usize = 256 * 1024;
 /// at all, since the page around it permits no other site there. It stands at the end, since only a
 /// document that begins with its type is laid out by today's rules.
 const LINKS_OPEN_OUTSIDE: &str = "<base target=\"_blank\">";
+
+/// Whether what a message wants from elsewhere is loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Elsewhere {
+    /// It is not: who sent the message would see that it is read.
+    #[default]
+    Kept,
+    /// The reader has asked for it.
+    Loaded,
+}
 
 /// How much of HTML is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

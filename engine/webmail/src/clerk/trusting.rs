@@ -16,9 +16,10 @@ use message::header::Header;
 use message::names_a_login;
 use store::{AccountId, AccountInfo, NOTE_BYTES_MAX, NoteChange, Refusal};
 
-use super::{Desk, Done, Step, why};
 use crate::answer;
-use crate::sessions::Said;
+use crate::desk::Desk;
+use crate::said::Said;
+use crate::step::{Done, Step, why};
 
 /// The note's key.
 const KEY: &[u8] = b"pictures";

@@ -24,17 +24,19 @@ use store::{
     Recipient, Refusal, SENT, Uid, UidRange,
 };
 
+use crate::chosen::Chosen;
+use crate::desk::{Desk, Excess};
+use crate::form::Reader;
+use crate::said::{Said, Undo};
+use crate::step::{Done, Step, why};
+use crate::surroundings::Visitor;
+use crate::ticket::FormToken;
+use crate::{Key, Page, Start, Stretch};
+
 use super::arriving::{Arriving, Piece};
 use super::attaching::Copying;
 use super::carrying::lost;
 use super::draft::Draft;
-use super::{Desk, Done, Excess, Step, why};
-use crate::chosen::Chosen;
-use crate::form::Reader;
-use crate::sessions::{Said, Undo};
-use crate::surroundings::Visitor;
-use crate::ticket::FormToken;
-use crate::{Key, Page, Start, Stretch};
 
 /// People whom one letter goes to.
 const RECIPIENTS_MAX: usize = 100;

@@ -13,9 +13,10 @@ use alloc::vec::Vec;
 use machine::UnixTime;
 use store::{AccountId, MailboxId, MessageInfo};
 
-use super::rows::{Found, Together};
 use crate::list::WrittenRow;
 use crate::moments::day;
+
+use super::together::Together;
 
 /// Rows that a core keeps: those of some hundred inboxes.
 const WRITTEN_MAX: usize = 1 << PLACE_BITS;
@@ -40,8 +41,13 @@ pub(super) struct Facts {
 pub struct WrittenRows(Vec<Option<(Facts, WrittenRow)>>);
 
 impl Facts {
-    pub(super) fn of(account: AccountId, found: &Found, now: UnixTime) -> Facts {
-        let Found { mailbox, info, together, .. } = *found;
+    pub(super) fn of(
+        account: AccountId,
+        mailbox: MailboxId,
+        info: MessageInfo,
+        together: Together,
+        now: UnixTime,
+    ) -> Facts {
         Facts { account, mailbox, info, together, today: day(now) }
     }
 

@@ -9,34 +9,17 @@ use core::fmt;
 use http::{Reply, Status};
 use store::NoteChange;
 
-use super::{Asking, Reception};
-use crate::clerk::{Overview, Task};
+use crate::clerk::{Overview, Secrets, Task};
 use crate::form::Form;
 use crate::kept::{Kept, PasswordMark};
-use crate::sessions::Said;
+use crate::said::Said;
 use crate::{Ticket, answer};
+
+use super::{Asking, Reception};
 
 /// Bytes of a password: so many at least, and no more than programs can send.
 const PASSWORD_BYTES_MIN: usize = 8;
 const PASSWORD_BYTES_MAX: usize = 200;
-
-/// What is kept of a new password: what it is checked against, and what proofs of knowing it are.
-/// Never printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secrets {
-    /// The password that was proved to have it changed: no other is replaced.
-    pub replaced: PasswordMark,
-    /// A PHC string.
-    pub hash: String,
-    /// Of SCRAM-SHA-256.
-    pub verifier: String,
-}
-
-impl fmt::Debug for Secrets {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Secrets")
-    }
-}
 
 /// Somebody wants another password.
 #[derive(Clone)]

@@ -5,13 +5,15 @@ use alloc::vec::Vec;
 use http::Reply;
 use store::NoteChange;
 
-use super::Asking;
 use crate::chosen::Chosen;
 use crate::clerk::{Noted, Overview, Task, session_key};
 use crate::form::Form;
 use crate::kept::Kept;
-use crate::sessions::{Digest, Said};
+use crate::said::Said;
+use crate::sessions::Digest;
 use crate::{Page, answer};
+
+use super::Asking;
 
 impl Asking<'_> {
     /// One of the forms of that page.

@@ -2,8 +2,9 @@
 
 use store::{Flags, Guid, INBOX, Modseq, TRASH, Uid};
 
-use super::*;
 use crate::{Escaped, Row};
+
+use super::*;
 
 const NOON: UnixTime = UnixTime::from_seconds(43_200);
 
@@ -23,7 +24,7 @@ fn info(guid: u128) -> MessageInfo {
 }
 
 fn facts(info: MessageInfo) -> Facts {
-    Facts::of(AccountId::from_bits(1), &Found::new(INBOX, info), NOON)
+    Facts::of(AccountId::from_bits(1), INBOX, info, Together::alone(INBOX, &info), NOON)
 }
 
 fn row(snippet: &str) -> WrittenRow {
@@ -59,7 +60,7 @@ fn a_row_is_found_by_all_that_it_depends_on_and_by_nothing_less() {
         Facts { mailbox: TRASH, ..own },
         Facts { info: seen, ..own },
         Facts { info: MessageInfo { uid: Uid(2), ..info(1) }, ..own },
-        Facts { together: Found::new(INBOX, seen).together, ..own },
+        Facts { together: Together::alone(INBOX, &seen), ..own },
         Facts { today: own.today + 1, ..own },
     ];
     assert!(others.iter().all(|other| rows.find(other).is_none()));

@@ -1,0 +1,63 @@
+//! What a row of a list tells of all messages that it stands for.
+
+use store::{AccountId, DRAFTS, Flags, JUNK, MailboxId, MessageInfo, OUTBOX, Store, TRASH, Uid};
+
+/// Messages of a conversation that are counted for its row, and those whose marks are looked at.
+const COUNTED_MAX: usize = 200;
+const MARKS_MAX: usize = 50;
+
+/// What a row tells of all messages that it stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Together {
+    pub(super) messages: u32,
+    pub(super) is_unread: bool,
+    pub(super) is_starred: bool,
+    pub(super) is_answered: bool,
+}
+
+impl Together {
+    /// One message.
+    pub(super) fn alone(mailbox: MailboxId, info: &MessageInfo) -> Together {
+        if mailbox == OUTBOX {
+            // What flags mean there is nobody's but his who brings it to others.
+            return Together { messages: 1, is_unread: false, is_starred: false, is_answered: false };
+        }
+        let [is_seen, is_starred, is_answered] =
+            [Flags::SEEN, Flags::FLAGGED, Flags::ANSWERED].map(|flag| info.flags.contains(flag));
+        Together { messages: 1, is_unread: !is_seen, is_starred, is_answered }
+    }
+
+    /// Its conversation: how many messages it has in all mailboxes, and what is marked of those in the mailbox of the row.
+    pub(super) fn of(store: &Store, account: AccountId, mailbox: MailboxId, info: &MessageInfo) -> Together {
+        let messages = counted(store, account, mailbox, info.conversation).count() as u32;
+        if messages <= 1 {
+            return Together::alone(mailbox, info);
+        }
+        let here = store.conversation_in(account, mailbox, info.conversation).rev().take(MARKS_MAX);
+        let here =
+            here.filter_map(|uid| store.message(account, mailbox, uid)).map(|info| Together::alone(mailbox, &info));
+        let unmarked = Together { messages, is_unread: false, is_starred: false, is_answered: false };
+        here.fold(unmarked, |together, one| Together {
+            messages,
+            is_unread: together.is_unread | one.is_unread,
+            is_starred: together.is_starred | one.is_starred,
+            is_answered: together.is_answered | one.is_answered,
+        })
+    }
+}
+
+/// The messages of a conversation that count for its row in this mailbox.
+pub(super) fn counted(
+    store: &Store,
+    account: AccountId,
+    mailbox: MailboxId,
+    conversation: u64,
+) -> impl Iterator<Item = (MailboxId, Uid)> {
+    let counts = move |id: MailboxId| id == mailbox || id != DRAFTS && id != OUTBOX && !is_thrown_away(id);
+    store.conversation(account, conversation).take(COUNTED_MAX).filter(move |(id, _)| counts(*id))
+}
+
+/// Whether a mailbox shows what was thrown away.
+pub(super) fn is_thrown_away(mailbox: MailboxId) -> bool {
+    mailbox == TRASH || mailbox == JUNK
+}
