@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use machine::UnixTime;
 use store::{AccountId, Closing, Guid, MailboxId, Origin, Recipient, Refusal, Store, Uid};
@@ -102,6 +103,28 @@ pub enum Excess {
     People(u32),
     /// Its outbox holds as much as it may.
     Waiting,
+}
+
+/// In words for the page of the message that was not sent.
+impl fmt::Display for Excess {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Excess::Letters(most) => write!(
+                out,
+                "You have sent {most} letters today, and more are not allowed. This one was not sent: it is kept on \
+                 this page. Try again tomorrow."
+            ),
+            Excess::Waiting => out.write_str(
+                "Too much of your mail is waiting to be sent. This message was not sent: it is kept on this page. \
+                 Try again later.",
+            ),
+            Excess::People(most) => write!(
+                out,
+                "To more than {most} people a day to whom you have not written before you may not write. Your letter \
+                 was not sent: it is kept on this page. Try again tomorrow, or with fewer of them."
+            ),
+        }
+    }
 }
 
 /// How a letter goes to people elsewhere: from its writer's outbox.

@@ -25,7 +25,7 @@ use store::{
 };
 
 use crate::chosen::Chosen;
-use crate::desk::{Desk, Excess};
+use crate::desk::Desk;
 use crate::form::Reader;
 use crate::said::{Said, Undo};
 use crate::step::{Done, Step, why};
@@ -284,7 +284,7 @@ impl Writing {
                 if self.then == Then::Send {
                     if let Err(excess) = desk.may_send(account, elsewhere) {
                         self.hold = None;
-                        self.fail(too_much(excess), desk);
+                        self.fail(excess.to_string(), desk);
                         return Ok(0);
                     }
                     desk.begin_signing();
@@ -524,19 +524,4 @@ fn mailboxes(list: &str) -> Vec<Mailbox> {
         Address::Group { mailboxes, .. } => mailboxes,
     });
     people.collect()
-}
-
-/// Why it is not sent today, in words.
-fn too_much(excess: Excess) -> String {
-    match excess {
-        Excess::Letters(most) => format!(
-            "You have sent {most} letters today, and more are not allowed. This one was not sent: it is kept on this page. Try again tomorrow."
-        ),
-        Excess::Waiting => {
-            "Too much of your mail is waiting to be sent. This message was not sent: it is kept on this page. Try again later.".into()
-        }
-        Excess::People(most) => format!(
-            "To more than {most} people a day to whom you have not written before you may not write. Your letter was not sent: it is kept on this page. Try again tomorrow, or with fewer of them."
-        ),
-    }
 }
