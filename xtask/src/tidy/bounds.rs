@@ -45,7 +45,7 @@ pub(super) const FILE_LINES: Bound = Bound {
         ("engine/server/src/archive.rs", 520),
         ("engine/server/src/clerks.rs", 503),
         ("engine/server/src/smtp_service.rs", 554),
-        ("engine/webmail/src/clerk/writing.rs", 528),
+        ("engine/webmail/src/clerk/writing.rs", 527),
     ],
 };
 
