@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use budget::MemoryBudget;
 use compute::Compute;
-use configuration::{Access, Relay};
+use configuration::Relay;
 use connections::Connections;
 use dns::Name;
 use http::{Remembered, Site};
@@ -28,7 +28,7 @@ use crate::directory::Directory;
 use crate::filter::Filter;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
-use crate::logins::Logins;
+use crate::logins::{self, Logins};
 use crate::pop3_service::Orphan;
 use crate::queue::Queue;
 use crate::signing::Signer;
@@ -53,7 +53,6 @@ pub(crate) struct Common {
     pub(crate) rows: WrittenRows,
     pub(crate) hostname: String,
     pub(crate) directory: Directory,
-    pub(crate) access: Access,
     pub(crate) identifiers: Identifiers,
     pub(crate) smtp_settings: smtp::Settings,
     /// Records for SMTP transactions that nobody uses.
@@ -112,6 +111,12 @@ impl Common {
 
     pub(crate) fn recipient(&self, path: &ForwardPath<'_>) -> Result<AccountId, RecipientRefusal> {
         self.directory.recipient(&self.store, |address| self.connections.net().has_address(address), path)
+    }
+
+    /// What logs clients in, and the parts that it uses.
+    pub(crate) fn logins(&mut self) -> (&mut Logins, logins::Context<'_>) {
+        let Common { turn, connections, store, directory, compute, logins, .. } = self;
+        (logins, logins::Context { turn: *turn, connections, store, directory, compute })
     }
 
     /// Gives back what came for somebody who is gone.

@@ -14,18 +14,18 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use core::net::IpAddr;
 
-use compute::{Applicant, HashTask, JobNumber, JobResult};
-use configuration::PASSWORD_BYTES_MAX;
-use connections::Caller;
-use machine::{Instant, Micros};
+use compute::{Applicant, Compute, HashTask, JobNumber, JobResult};
+use configuration::{Access, PASSWORD_BYTES_MAX};
+use connections::{Caller, Connections};
+use machine::{Instant, Micros, Turn};
 use mail::{Throttle, VerifiedLogins};
 use sasl::{Credentials, Nonces, Proof, Puzzle, ScramProof, Signature, Verifier};
 use store::AccountId;
 use tasks::{Continuation, FrameId};
 use webmail::PasswordMark;
 
-use crate::common::Common;
-use crate::directory::Login;
+use crate::archive::Archive;
+use crate::directory::{Directory, Login};
 use crate::subsystem::Subsystem;
 
 tasks::points! {
@@ -106,8 +106,18 @@ enum Verdict {
     Refused(Micros),
 }
 
+/// The parts of a core that an attempt to log in uses beside [`Logins`].
+pub(crate) struct Context<'a> {
+    pub(crate) turn: Turn,
+    pub(crate) connections: &'a mut Connections,
+    pub(crate) store: &'a Archive,
+    pub(crate) directory: &'a Directory,
+    pub(crate) compute: &'a mut Compute,
+}
+
 /// What is remembered of logins.
 pub(crate) struct Logins {
+    access: Access,
     throttle: Throttle,
     verified: VerifiedLogins,
     nonces: Nonces,
@@ -146,9 +156,10 @@ impl Attempt {
 
 impl Logins {
     /// `cores`: how many the machine has.
-    pub(crate) fn new(cores: u8, keys: [[u8; 16]; 2], nonces: Nonces) -> Logins {
+    pub(crate) fn new(cores: u8, access: Access, keys: [[u8; 16]; 2], nonces: Nonces) -> Logins {
         let [throttle, verified] = keys;
         Logins {
+            access,
             throttle: Throttle::new(throttle),
             verified: VerifiedLogins::new(verified),
             nonces,
@@ -158,9 +169,15 @@ impl Logins {
     }
 
     /// Counts an attempt as under way. False: its address has too many, and it is refused unlooked at.
-    fn begin(&mut self, peer: IpAddr, throttled: Throttled, now: Instant) -> bool {
+    fn is_counted(&mut self, peer: IpAddr, throttled: Throttled, now: Instant) -> bool {
         self.under_way += 1;
         throttled == Throttled::No || self.throttle.login_begins(peer, now)
+    }
+
+    /// What the configuration allows clients, by their addresses.
+    #[inline]
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
     }
 
     /// The failures that are known of.
@@ -222,33 +239,27 @@ impl Logins {
     }
 }
 
-impl Common {
+/// Attempts to log in: each is begun, decided and ended by the session that owns it.
+impl Logins {
     /// What a client is asked that wants to prove that it knows the password of `name`.
-    pub(crate) fn puzzle(&mut self, name: &str) -> Puzzle {
-        let login = self.directory.login(&self.store, name);
-        let nonce = self.logins.draw_nonce();
-        self.verifier(&login).puzzle(nonce)
-    }
-
-    /// What proofs of `login` are checked against.
-    fn verifier(&self, login: &Login) -> Verifier {
-        let nobody = Verifier::of_nobody(&self.store.secret_of_nobody(), &login.name);
-        let known = login.account.and_then(|account| self.store.account(account));
-        known.and_then(|known| Verifier::parse(known.verifier)).unwrap_or(nobody)
+    pub(crate) fn puzzle(&mut self, name: &str, directory: &Directory, store: &Archive) -> Puzzle {
+        let login = directory.login(store, name);
+        let nonce = self.draw_nonce();
+        verifier(&login, store).puzzle(nonce)
     }
 
     /// A client has said who it is. What comes of that is decided in a later turn, which is given to the caller's session.
-    pub(crate) fn login_begins(&mut self, credentials: Credentials<'_>, caller: Caller) -> Attempt {
+    pub(crate) fn begin(&mut self, credentials: Credentials<'_>, caller: Caller, cx: &mut Context<'_>) -> Attempt {
         let throttled = match self.access.is_unthrottled(caller.address) {
             true => Throttled::No,
             false => Throttled::Yes,
         };
         let name = credentials.name;
         let name = name.get(..name.floor_char_boundary(WORD_BYTES_MAX)).unwrap_or_default();
-        let login = self.directory.login(&self.store, name);
+        let login = cx.directory.login(cx.store, name);
         let (mut proof, mut password_bytes, frame) = (None, 0, caller.connection.0);
         let state = match credentials.proof {
-            _ if !self.logins.begin(caller.address, throttled, self.turn.now) => AttemptState::TooMany,
+            _ if !self.is_counted(caller.address, throttled, cx.turn.now) => AttemptState::TooMany,
             Proof::Scram(said) => {
                 proof = Some(said);
                 AttemptState::Proving
@@ -256,11 +267,11 @@ impl Common {
             Proof::Password(password) => {
                 let password = password.get(..=WORD_BYTES_MAX).unwrap_or(password);
                 password_bytes = password.len();
-                self.look_at_password(&login, password, throttled, caller)
+                self.look_at_password(&login, password, throttled, (caller, cx))
             }
         };
         if !matches!(state, AttemptState::Hashing(_)) {
-            self.connections.resume(frame);
+            cx.connections.resume(frame);
         }
         Attempt { login, proof, password_bytes, peer: caller.address, throttled, state, signature: None }
     }
@@ -271,11 +282,11 @@ impl Common {
         login: &Login,
         password: &[u8],
         throttled: Throttled,
-        caller: Caller,
+        (caller, cx): (Caller, &mut Context<'_>),
     ) -> AttemptState {
-        let known = login.account.and_then(|account| self.store.account(account));
+        let known = login.account.and_then(|account| cx.store.account(account));
         let task = match known {
-            Some(known) if self.logins.verified.contains(known.password_hash, password, self.turn.now) => {
+            Some(known) if self.verified.contains(known.password_hash, password, cx.turn.now) => {
                 return AttemptState::Verified(known.id, PasswordMark::of(known.password_hash));
             }
             Some(known) => HashTask::Check { password: password.into(), hash: known.password_hash.into() },
@@ -283,35 +294,36 @@ impl Common {
         };
         let name = (throttled == Throttled::Yes).then(|| login.name.clone());
         let applicant = Applicant { address: caller.address, name };
-        AttemptState::Hashing(self.compute.ask_hash(hashed(caller.connection.0), applicant, task))
+        AttemptState::Hashing(cx.compute.ask_hash(hashed(caller.connection.0), applicant, task))
     }
 
     /// Which account a hash that was computed lets in. A password that was changed meanwhile is not
     /// right any more.
-    fn let_in_by(&mut self, login: &Login, result: &JobResult) -> Option<AccountId> {
+    fn let_in_by(&mut self, login: &Login, result: &JobResult, cx: &Context<'_>) -> Option<AccountId> {
         let JobResult::Right { password, hash } = result else { return None };
-        let known = self.store.account(login.account?).filter(|known| known.password_hash == hash)?;
-        self.logins.verified.insert(hash, password, self.turn.now);
+        let known = cx.store.account(login.account?).filter(|known| known.password_hash == hash)?;
+        self.verified.insert(hash, password, cx.turn.now);
         Some(known.id)
     }
 
     /// The attempt's turn has come, if it still waits for one: its hash is computed, or it needs
     /// none.
-    pub(crate) fn login_decided(&mut self, attempt: &mut Attempt, caller: Caller) -> Option<Decision> {
+    pub(crate) fn decide(&mut self, attempt: &mut Attempt, caller: Caller, cx: &mut Context<'_>) -> Option<Decision> {
+        let now = cx.turn.now;
         let verdict = match attempt.state {
             AttemptState::Refused | AttemptState::Granted => return None,
             AttemptState::TooMany => return Some(Decision::TooMany),
-            AttemptState::Verified(account, mark) if self.is_password(account, mark) => Verdict::Granted(account),
+            AttemptState::Verified(account, mark) if is_password(account, mark, cx.store) => Verdict::Granted(account),
             // The password has changed since.
-            AttemptState::Verified(..) => self.logins.verdict(attempt, None, self.turn.now),
+            AttemptState::Verified(..) => self.verdict(attempt, None, now),
             AttemptState::Hashing(number) => {
-                let result = self.compute.take_result(number)?;
-                let granted = self.let_in_by(&attempt.login, &result);
-                self.logins.verdict(attempt, granted, self.turn.now)
+                let result = cx.compute.take_result(number)?;
+                let granted = self.let_in_by(&attempt.login, &result, cx);
+                self.verdict(attempt, granted, now)
             }
             AttemptState::Proving => {
-                let granted = self.look_at_proof(attempt);
-                self.logins.verdict(attempt, granted, self.turn.now)
+                let granted = look_at_proof(attempt, cx.store);
+                self.verdict(attempt, granted, now)
             }
         };
         Some(match verdict {
@@ -322,29 +334,36 @@ impl Common {
             Verdict::Refused(Micros(0)) => Decision::Refused,
             Verdict::Refused(delay) => {
                 attempt.state = AttemptState::Refused;
-                self.connections.set_deadline(self.turn.now, caller.connection, Some(delay));
+                cx.connections.set_deadline(now, caller.connection, Some(delay));
                 Decision::HeldBack
             }
         })
     }
 
-    /// Whether the account still has this password.
-    fn is_password(&self, account: AccountId, mark: PasswordMark) -> bool {
-        self.store.account(account).is_some_and(|known| PasswordMark::of(known.password_hash) == mark)
-    }
-
-    /// Whom the attempt's proof lets in; what the client is told then is noted.
-    fn look_at_proof(&self, attempt: &mut Attempt) -> Option<AccountId> {
-        let proof = attempt.proof.as_ref()?;
-        attempt.signature = self.verifier(&attempt.login).check(proof);
-        attempt.login.account.filter(|_| attempt.signature.is_some())
-    }
-
-    /// Nobody waits for the attempt's answer any more.
-    pub(crate) fn login_abandoned(&mut self, attempt: &Attempt) {
-        self.logins.end(attempt, self.turn.now);
+    /// Nothing waits for the attempt's answer any more.
+    pub(crate) fn abandon(&mut self, attempt: &Attempt, now: Instant, compute: &mut Compute) {
+        self.end(attempt, now);
         if let AttemptState::Hashing(number) = attempt.state {
-            self.compute.abandon(number);
+            compute.abandon(number);
         }
     }
+}
+
+/// What proofs of `login` are checked against.
+fn verifier(login: &Login, store: &Archive) -> Verifier {
+    let nobody = Verifier::of_nobody(&store.secret_of_nobody(), &login.name);
+    let known = login.account.and_then(|account| store.account(account));
+    known.and_then(|known| Verifier::parse(known.verifier)).unwrap_or(nobody)
+}
+
+/// Whether the account still has this password.
+fn is_password(account: AccountId, mark: PasswordMark, store: &Archive) -> bool {
+    store.account(account).is_some_and(|known| PasswordMark::of(known.password_hash) == mark)
+}
+
+/// The account that the attempt's proof lets in; what the client is told then is noted.
+fn look_at_proof(attempt: &mut Attempt, store: &Archive) -> Option<AccountId> {
+    let proof = attempt.proof.as_ref()?;
+    attempt.signature = verifier(&attempt.login, store).check(proof);
+    attempt.login.account.filter(|_| attempt.signature.is_some())
 }

@@ -193,7 +193,8 @@ impl Hands<'_> {
 
 impl sasl::Host for Hands<'_> {
     fn puzzle(&mut self, name: &str) -> Puzzle {
-        self.common.puzzle(name)
+        let Common { logins, directory, store, .. } = &mut *self.common;
+        logins.puzzle(name, directory, store)
     }
 
     fn login(&mut self, credentials: Credentials<'_>) {
@@ -204,7 +205,7 @@ impl sasl::Host for Hands<'_> {
 impl pop3::Actions for Hands<'_> {
     fn settings(&self) -> Settings {
         let is_hidden = self.caller.channel == Channel::Tls;
-        let plain_login = match is_hidden || self.common.access.allows_plaintext_auth(self.caller.address) {
+        let plain_login = match is_hidden || self.common.logins.access().allows_plaintext_auth(self.caller.address) {
             true => PlainLogin::Offered,
             false => PlainLogin::Refused,
         };

@@ -90,7 +90,7 @@ enum Guest {
 
 impl Guest {
     fn arrives(caller: Caller, common: &mut Common) -> Guest {
-        if common.access.is_unthrottled(caller.address) {
+        if common.logins.access().is_unthrottled(caller.address) {
             return Guest::Exempt;
         }
         let kind = if common.is_judged(caller) { ConnectionKind::Mail } else { ConnectionKind::Client };

@@ -393,7 +393,8 @@ impl Hands<'_> {
 
 impl sasl::Host for Hands<'_> {
     fn puzzle(&mut self, name: &str) -> Puzzle {
-        self.common.puzzle(name)
+        let Common { logins, directory, store, .. } = &mut *self.common;
+        logins.puzzle(name, directory, store)
     }
 
     fn login(&mut self, credentials: Credentials<'_>) {

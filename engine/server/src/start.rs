@@ -80,7 +80,12 @@ impl Engine {
             bodies: 0,
             replies: 0,
             bodies_max: sizes.http_bodies_bytes(),
-            logins: Logins::new(cores, [random(machine), random(machine)], Nonces::new(random(machine))),
+            logins: Logins::new(
+                cores,
+                configuration.access.clone(),
+                [random(machine), random(machine)],
+                Nonces::new(random(machine)),
+            ),
             compute: Compute::new(core, cores, Arc::clone(&signing_keys)),
             names: Names::new(core, configuration.network.as_ref(), random(machine)),
             greeting_delay: Some(configuration.abuse.greeting_delay).filter(|delay| delay.0 > 0),
@@ -98,7 +103,6 @@ impl Engine {
             logs_requests: configuration.web.access_log,
             console: ConsoleLines::new(),
             orphans: Vec::new(),
-            access: configuration.access.clone(),
         };
         let (making, expiry) = match core {
             CoreId::FIRST => (Making::of(&configuration.users), Expiry::of(&certificates)),

@@ -29,7 +29,7 @@ impl Common {
 
     /// Whether what is held against strangers may be held against him: the configuration exempts none of his network.
     pub(crate) fn is_judged(&self, caller: Caller) -> bool {
-        self.is_strange(caller) && !self.access.is_unthrottled(caller.address)
+        self.is_strange(caller) && !self.logins.access().is_unthrottled(caller.address)
     }
 
     /// How long a client is listened to before he is greeted, if he is.

@@ -85,7 +85,8 @@ impl Errand {
             }
             Ok((wish, name, password)) => {
                 let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
-                let attempt = common.login_begins(credentials, caller);
+                let (logins, mut cx) = common.logins();
+                let attempt = logins.begin(credentials, caller, &mut cx);
                 Errand::Login { attempt, purpose: Purpose::Certificates(wish) }
             }
         };
@@ -180,10 +181,13 @@ impl Conversation {
                 return;
             }
             Some(Errand::Knock { .. } | Errand::Letter { .. }) => return,
-            Some(Errand::Login { attempt, .. }) => match common.login_decided(attempt, caller) {
-                Some(Decision::HeldBack) | None => return,
-                decision => decision,
-            },
+            Some(Errand::Login { attempt, .. }) => {
+                let (logins, mut cx) = common.logins();
+                match logins.decide(attempt, caller, &mut cx) {
+                    Some(Decision::HeldBack) | None => return,
+                    decision => decision,
+                }
+            }
         };
         let errand = self.errand.take();
         match errand.map(|errand| *errand) {
@@ -285,7 +289,10 @@ impl Conversation {
         common.replies -= self.held;
         common.memory.release(&mut self.charge, caller.address);
         match self.errand.take().as_deref() {
-            Some(Errand::Login { attempt, .. }) => common.login_abandoned(attempt),
+            Some(Errand::Login { attempt, .. }) => {
+                let Common { logins, compute, turn, .. } = common;
+                logins.abandon(attempt, turn.now, compute);
+            }
             Some(Errand::Making(_, making)) => making.abandoned(common),
             Some(Errand::Turn(_) | Errand::Admission(_) | Errand::Knock { .. } | Errand::Letter { .. }) | None => {}
         }

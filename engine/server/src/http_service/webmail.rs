@@ -52,13 +52,15 @@ impl Errand {
             }
             Door::LogIn { name, password, next, program, kept } => {
                 let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
-                let attempt = common.login_begins(credentials, caller);
+                let (logins, mut cx) = common.logins();
+                let attempt = logins.begin(credentials, caller, &mut cx);
                 return Some(Errand::Login { attempt, purpose: Purpose::Webmail { name, program, next, kept } });
             }
             Door::SetPassword { account, old, new } => {
                 let name = common.store.account(account).map_or_else(String::new, |known| known.address.into());
                 let credentials = Credentials { name: &name, proof: Proof::Password(&old) };
-                let attempt = common.login_begins(credentials, caller);
+                let (logins, mut cx) = common.logins();
+                let attempt = logins.begin(credentials, caller, &mut cx);
                 return Some(Errand::Login { attempt, purpose: Purpose::Password(account, new) });
             }
         };

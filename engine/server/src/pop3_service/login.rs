@@ -6,6 +6,7 @@ use pop3::LoginRefusal;
 use sasl::Credentials;
 use store::AccountId;
 
+use crate::common::Common;
 use crate::logins::{AttemptState, Decision};
 use crate::maildrop::{OpenMaildrop, Opened};
 
@@ -13,13 +14,15 @@ use super::{Hands, Point, State};
 
 /// The client has said who it is. What comes of that is decided in a later turn.
 pub(super) fn begin(credentials: Credentials<'_>, hands: &mut Hands<'_>) {
-    hands.state.attempt = Some(Box::new(hands.common.login_begins(credentials, hands.caller)));
+    let (logins, mut cx) = hands.common.logins();
+    hands.state.attempt = Some(Box::new(logins.begin(credentials, hands.caller, &mut cx)));
 }
 
 /// The attempt's turn has come: its hash is computed, or it needs none.
 pub(super) fn decide(session: &mut pop3::Session, hands: &mut Hands<'_>) {
     let Some(attempt) = hands.state.attempt.as_mut() else { return };
-    match hands.common.login_decided(attempt, hands.caller) {
+    let (logins, mut cx) = hands.common.logins();
+    match logins.decide(attempt, hands.caller, &mut cx) {
         Some(Decision::Granted(account)) => {
             let at = hands.continuation(Point::Replied);
             if let Some(done) = hands.common.store.ask_owner(OpenMaildrop(account), at) {
@@ -67,7 +70,8 @@ pub(super) fn answer_held_back(session: &mut pop3::Session, hands: &mut Hands<'_
 /// Nobody waits for the answer any more.
 pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
     if let Some(attempt) = hands.state.attempt.take() {
-        hands.common.login_abandoned(&attempt);
+        let Common { logins, compute, turn, .. } = &mut *hands.common;
+        logins.abandon(&attempt, turn.now, compute);
     }
 }
 

@@ -7,6 +7,7 @@ use sasl::Credentials;
 use smtp::{Domain, ForwardPath, LoginRefusal, Mailbox, RecipientRefusal, ReversePath, SenderRefusal};
 use store::AccountId;
 
+use crate::common::Common;
 use crate::logins::{AttemptState, Decision};
 use crate::queue;
 
@@ -14,13 +15,15 @@ use super::{Client, Hands};
 
 /// The client has said who it is. What comes of that is decided in a later turn.
 pub(super) fn begin(credentials: Credentials<'_>, hands: &mut Hands<'_>) {
-    *hands.client = Some(Box::new(Client::LoggingIn(hands.common.login_begins(credentials, hands.caller))));
+    let (logins, mut cx) = hands.common.logins();
+    *hands.client = Some(Box::new(Client::LoggingIn(logins.begin(credentials, hands.caller, &mut cx))));
 }
 
 /// The attempt's turn has come: its hash is computed, or it needs none.
 pub(super) fn decide(session: &mut smtp::Session, hands: &mut Hands<'_>) {
     let Some(Client::LoggingIn(attempt)) = hands.client.as_deref_mut() else { return };
-    match hands.common.login_decided(attempt, hands.caller) {
+    let (logins, mut cx) = hands.common.logins();
+    match logins.decide(attempt, hands.caller, &mut cx) {
         Some(Decision::Granted(account)) => answer(Ok(account), session, hands),
         Some(Decision::Refused) => answer(Err(LoginRefusal::Credentials), session, hands),
         Some(Decision::TooMany) => answer(Err(LoginRefusal::TryLater), session, hands),
@@ -43,7 +46,8 @@ pub(super) fn answer_held_back(session: &mut smtp::Session, hands: &mut Hands<'_
 /// Nobody waits for the answer any more, or the client does not want to be who it has proved to be.
 pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
     if let Some(Client::LoggingIn(attempt)) = hands.client.take().map(|client| *client) {
-        hands.common.login_abandoned(&attempt);
+        let Common { logins, compute, turn, .. } = &mut *hands.common;
+        logins.abandon(&attempt, turn.now, compute);
     }
 }
 
@@ -62,7 +66,9 @@ impl Hands<'_> {
     pub(super) fn login_setting(&self) -> smtp::Login {
         if self.caller.service_entry().protocol != Protocol::Submission {
             smtp::Login::Absent
-        } else if self.caller.channel == Channel::Tls || self.common.access.allows_plaintext_auth(self.caller.address) {
+        } else if self.caller.channel == Channel::Tls
+            || self.common.logins.access().allows_plaintext_auth(self.caller.address)
+        {
             smtp::Login::Required
         } else {
             smtp::Login::AfterTls
