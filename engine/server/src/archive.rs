@@ -37,8 +37,8 @@ use alloc::vec::Vec;
 
 use machine::{CoreId, Disk};
 use store::{
-    AccountId, Body, Closing, DeliveryId, INBOX, Origin, Owners, Recipient, Refusal, Room, Share, State, Store, Uid,
-    UidRange, Wake,
+    AccountId, Body, Closing, DeliveryId, INBOX, Origin, Outcome, Owners, Recipient, Refusal, Room, Share, State,
+    Store, Uid, UidRange, Wake,
 };
 use tasks::{Continuation, FrameId};
 use webmail::{Piece, QueueAsked, QueueTold, Visit};
@@ -295,6 +295,13 @@ impl Archive {
         match self.distant_at(owner) {
             None => self.own.store.read(account, INBOX, uid, offset, continuation),
             Some(distant) => distant.read(owner, account, uid, offset, continuation),
+        }
+    }
+
+    /// Gives back what came for a frame that is gone.
+    pub(crate) fn forget(&mut self, outcome: Outcome) {
+        if let Outcome::Body(body) = outcome {
+            self.give_back(body);
         }
     }
 

@@ -407,22 +407,9 @@ impl Common {
 
     /// The clerks, and what they and others work with.
     pub(crate) fn clerks_at_work<'a>(&'a mut self, entropy: &'a mut dyn Entropy) -> (&'a mut Clerks, Office<'a>) {
-        let Common {
-            clerks,
-            holds,
-            queue,
-            rows,
-            store,
-            directory,
-            signer,
-            compute,
-            hostname,
-            console,
-            smtp_settings,
-            turn,
-            ..
-        } = self;
-        let letter_octets_max = smtp_settings.message_bytes_max;
+        let Common { clerks, holds, queue, rows, store, directory, signer, compute, hostname, console, turn, .. } =
+            self;
+        let letter_octets_max = smtp::Settings::default().message_bytes_max;
         let archive = store;
         let office = Office {
             archive,
@@ -486,7 +473,7 @@ impl Engine {
     #[inline(never)]
     pub(crate) fn clerk_woken(&mut self, frame: FrameId, outcome: Outcome, entropy: &mut dyn Entropy) {
         if self.common.clerks.at_work.get(frame).is_none() {
-            return self.common.forget(outcome);
+            return self.common.store.forget(outcome);
         }
         let (clerks, mut office) = self.common.clerks_at_work(entropy);
         clerks.step(frame, &mut office, |clerk, desk| clerk.woken(outcome, desk));

@@ -244,7 +244,7 @@ impl Engine {
                 self.tell_names();
             }
             Message::Met(met) => {
-                if let Some(greylist) = &mut self.common.greylist {
+                if let Some(greylist) = self.services.inbound.greylist() {
                     greylist.told(met, self.common.turn.now);
                 }
             }
@@ -349,7 +349,7 @@ impl Engine {
         }
         // Strangers choose how much of this there is: it goes behind no more than so many others, and else waits where it is bounded.
         while self.lanes.iter().all(|lane| lane.waiting.len() < MET_BEHIND_MAX)
-            && let Some(met) = self.common.greylist.as_mut().and_then(Greylist::next_news)
+            && let Some(met) = self.services.inbound.greylist().and_then(Greylist::next_news)
         {
             self.lanes.iter_mut().for_each(|lane| lane.waiting.push_back(Message::Met(met)));
         }
@@ -398,7 +398,7 @@ impl Lane {
 impl Engine {
     /// Whether something waits to be told to another core.
     fn has_messages(&self) -> bool {
-        self.common.greylist.as_ref().is_some_and(Greylist::has_news)
+        self.services.inbound.has_news()
             || self.common.store.has_messages()
             || self.common.connections.net().has_messages()
             || self.parcels.as_ref().is_some_and(Parcels::has_filled)

@@ -31,7 +31,7 @@ use crate::life::{Ending, Life};
 use crate::making::Making;
 use crate::pressure::{Crowding, Shedding};
 use crate::sending::{Parcel, Parcels, Through};
-use crate::session::Session;
+use crate::session::{Context, Services, Session};
 use crate::sizes::Sizes;
 use crate::subsystem::Subsystem;
 
@@ -97,8 +97,9 @@ pub struct Engine {
     /// What other cores send through this one, and the card had no room for yet.
     pub(crate) to_transmit: VecDeque<(CoreId, Box<Parcel>)>,
     /// In the next turn the other cores may fill the card before this core.
-    pub(crate) others_transmit_first: bool,
+    others_transmit_first: bool,
     pub(crate) common: Common,
+    pub(crate) services: Services,
     /// The session of each connection, in the connection's slot.
     pub(crate) sessions: Vec<Option<Session>>,
     pub(crate) life: Life,
@@ -127,7 +128,7 @@ pub struct Engine {
     /// Nothing has happened in this turn so far: no frame, no message, no session that goes on.
     pub(crate) is_quiet: bool,
     /// What is computed next, if it waits.
-    pub(crate) next_computed: Computed,
+    next_computed: Computed,
     /// Something waits to be told to another core, whose ring was full in this turn.
     pub(crate) is_untold: bool,
 }
@@ -137,7 +138,7 @@ impl Engine {
         core: CoreId,
         lanes: Vec<Lane>,
         parcels: Option<Parcels>,
-        common: Common,
+        (common, services): (Common, Services),
         sizes: Sizes,
         making: Making,
         (certificates, expiry): (Certificates, Expiry),
@@ -149,6 +150,7 @@ impl Engine {
             to_transmit: VecDeque::new(),
             others_transmit_first: true,
             common,
+            services,
             sessions: (0..sizes.connections).map(|_| None).collect(),
             life: Life::Opening,
             disk_again: None,
@@ -465,9 +467,9 @@ impl Engine {
         Next::At(if buggify!(WakeUpLate) { next + LATE } else { next })
     }
 
-    pub(crate) fn session_of(&mut self, frame: FrameId) -> Option<(&mut Session, &mut Common)> {
+    pub(crate) fn session_of(&mut self, frame: FrameId) -> Option<(&mut Session, Context<'_>)> {
         let session = self.sessions.get_mut(frame.index())?.as_mut()?;
-        (session.caller.connection.0 == frame).then_some((session, &mut self.common))
+        (session.caller.connection.0 == frame).then(|| (session, self.services.with(&mut self.common)))
     }
 }
 

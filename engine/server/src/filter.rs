@@ -9,10 +9,10 @@
 
 use alloc::collections::VecDeque;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use configuration::WhenAway;
+use configuration::{Configuration, Prefix, WhenAway};
 use connections::Connections;
 use machine::{Instant, Micros};
 use tasks::FrameId;
@@ -27,6 +27,10 @@ pub(crate) const LETTER_OCTETS_MAX: usize = 512 * 1024;
 /// A filter.
 pub(crate) struct Filter {
     pub(crate) named: configuration::Filter,
+    /// Our name.
+    pub(crate) hostname: String,
+    /// Where it may be, beside the internet.
+    pub(crate) private_networks: Vec<Prefix>,
     /// Whose letters are asked about.
     asking: Vec<FrameId>,
     /// Whose wait for that.
@@ -40,9 +44,11 @@ pub(crate) struct Filter {
 
 impl Filter {
     /// `kept_max`: so many octets of letters.
-    pub(crate) fn new(named: &configuration::Filter, kept_max: usize) -> Filter {
+    pub(crate) fn new(named: &configuration::Filter, configuration: &Configuration, kept_max: usize) -> Filter {
         Filter {
             named: named.clone(),
+            hostname: configuration.hostname.as_str().to_string(),
+            private_networks: configuration.relay.private_networks.clone(),
             asking: Vec::with_capacity(QUESTIONS_MAX),
             waiting: VecDeque::new(),
             kept: 0,

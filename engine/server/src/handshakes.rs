@@ -15,7 +15,7 @@ use sometimes::sometimes;
 use tls::Event;
 
 use crate::common::Common;
-use crate::session::{GREETING_PATIENCE, Session, Talk, WaitsFor};
+use crate::session::{Context, GREETING_PATIENCE, Session, Talk, WaitsFor};
 
 /// How long a handshake may take, without the time in which the client's TCP has not acknowledged all
 /// that we sent.
@@ -108,7 +108,8 @@ impl Session {
     }
 
     /// Its turn has come for a step.
-    pub(crate) fn handshake_resumed(&mut self, common: &mut Common) {
+    pub(crate) fn handshake_resumed(&mut self, cx: &mut Context<'_>) {
+        let common = &mut *cx.common;
         let frame = self.caller.connection.0;
         let Talk::Handshake(handshake) = &mut self.talk else { return };
         if !common.connections.has_entered(TurnGate::Handshake, frame) {
@@ -130,7 +131,7 @@ impl Session {
                 }
                 common.connections.tls_mut().outcomes_mut().was_established(&agreed);
                 common.connections.tls_mut().handshake_ended();
-                self.speak_within(agreed.protocol, common);
+                self.speak_within(agreed.protocol, cx);
             }
             Some(Event::Failed(failure)) => {
                 sometimes!(HandshakeFailed);
@@ -142,14 +143,14 @@ impl Session {
     }
 
     /// TLS is spoken now. Who came for that is greeted, in the protocol that he has chosen; who has asked for it on the way has been, and begins anew.
-    fn speak_within(&mut self, choice: Option<&[u8]>, common: &mut Common) {
+    fn speak_within(&mut self, choice: Option<&[u8]>, cx: &mut Context<'_>) {
         let caller = self.caller;
         let service = caller.service_entry();
         if service.security == Security::Implicit {
             self.talk = Talk::ToBeGreeted(service.protocol.chosen(choice));
-            common.connections.set_deadline(common.turn.now, caller.connection, Some(GREETING_PATIENCE));
+            cx.common.connections.set_deadline(cx.common.turn.now, caller.connection, Some(GREETING_PATIENCE));
         } else {
-            self.talk = Talk::secured(service.protocol, caller, common);
+            self.talk = Talk::secured(service.protocol, caller, cx);
         }
     }
 

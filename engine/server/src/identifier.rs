@@ -14,9 +14,9 @@ pub(crate) struct Identifiers {
 pub(crate) struct Identifier([u8; IDENTIFIER_BYTES]);
 
 impl Identifiers {
-    /// Names counted on from a random number.
-    pub(crate) fn new(random: u64) -> Identifiers {
-        Identifiers { next: random }
+    /// Names counted on from a random number, in two halves: no name of one is one of the other's.
+    pub(crate) fn pair(random: u64) -> [Identifiers; 2] {
+        [random, random ^ (1 << 63)].map(|next| Identifiers { next })
     }
 
     pub(crate) fn next(&mut self) -> Identifier {

@@ -111,7 +111,7 @@ impl Engine {
 
     /// What is in use now. Looks at every session: for people and tests, not for every turn.
     pub fn in_use(&self) -> InUse {
-        let (sizes, common) = (self.sizes.pools(), &self.common);
+        let (sizes, common, inbound) = (self.sizes.pools(), &self.common, self.services.inbound.in_use());
         let pools = common.connections.net().pools();
         let maildrops = common.store.maildrops();
         let conversations = self.sessions.iter().flatten().filter_map(|session| session.http());
@@ -122,18 +122,18 @@ impl Engine {
             sessions: self.sessions.iter().flatten().count(),
             handshakes: common.connections.tls().handshakes(),
             tls_connections: common.connections.tls().connections(),
-            transactions: self.sizes.transactions - common.transactions.len(),
+            transactions: self.sizes.transactions - inbound.transactions_left,
             logins: common.logins.under_way(),
             maildrops: maildrops.count(),
             maildrop_messages: maildrops.messages(),
             deliveries: common.store.letters_under_way(),
             reads: common.store.reads_under_way(),
             questions: common.names.under_way(),
-            searches: common.lists.searches,
-            checks: common.checks,
-            kept_for_proofs: common.kept_for_proofs.held(),
-            inquiries: common.filter.as_ref().map_or(0, |filter| filter.under_way()),
-            kept_for_filter: common.filter.as_ref().map_or(0, |filter| filter.kept),
+            searches: inbound.searches,
+            checks: inbound.checks,
+            kept_for_proofs: inbound.kept_for_proofs,
+            inquiries: inbound.inquiries,
+            kept_for_filter: inbound.kept_for_filter,
             kept_for_signatures: common.signer.kept.held(),
             visits: common.clerks.under_way(),
             couriers: common.queue.under_way(),

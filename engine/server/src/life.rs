@@ -305,7 +305,7 @@ impl Engine {
 
     fn leave_at_rest(&mut self, until: Instant) {
         if self.has_nothing_left() || self.common.turn.now >= until {
-            self.tell_all(|session, common| common.connections.reset(session.caller.connection));
+            self.tell_all(|session, cx| cx.common.connections.reset(session.caller.connection));
             self.tell_share();
             self.tell_handshakes();
             self.common.store.leave_others();

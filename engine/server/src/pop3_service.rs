@@ -7,24 +7,24 @@ mod login;
 mod reading;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
-use connections::{Caller, Channel};
-use machine::Micros;
+use compute::Compute;
+use connections::{Caller, Channel, Connections};
+use machine::{Micros, Turn};
 use pop3::{MessageNumber, PlainLogin, Settings, Tls};
 use sasl::{Credentials, Puzzle};
 use store::{AccountId, Outcome};
-use tasks::{Continuation, Entry};
+use tasks::{Continuation, Entry, FrameId};
 
-use crate::archive::Reply;
-use crate::common::Common;
-use crate::logins::Attempt;
+use crate::archive::{Archive, Reply};
+use crate::directory::Directory;
+use crate::logins::{self, Attempt, Logins};
 use crate::maildrop::Maildrop;
 use crate::session::WaitsFor;
 use crate::subsystem::Subsystem;
 
-pub(crate) use deletion::Orphan;
-
-use deletion::Deletion;
+use deletion::{Deletion, Orphan};
 use reading::{Read, Reading};
 
 tasks::points! {
@@ -42,7 +42,7 @@ tasks::points! {
 const UNREAD_BYTES_MAX: usize = 4 * 1024;
 
 /// One POP3 connection.
-pub(crate) struct Conversation {
+pub(crate) struct Pop3Conversation {
     session: pop3::Session,
     state: State,
 }
@@ -57,26 +57,65 @@ struct State {
     deletion: Option<Box<Deletion>>,
 }
 
-/// A session's hands.
-pub(crate) struct Hands<'a> {
-    common: &'a mut Common,
+/// What POP3 sessions of a core share.
+#[derive(Default)]
+pub(crate) struct Pop3 {
+    /// Deletions whose clients have left.
+    orphans: Vec<Orphan>,
+}
+
+impl Pop3 {
+    /// A removal has ended, of the session that had this frame and is gone.
+    pub(crate) fn orphan_ended(&mut self, frame: FrameId, store: &mut Archive) {
+        deletion::orphan_ended(&mut self.orphans, frame, store);
+    }
+}
+
+/// The parts of a core that POP3 sessions use.
+pub(crate) struct Context<'c> {
+    pub(crate) turn: Turn,
+    pub(crate) connections: &'c mut Connections,
+    pub(crate) store: &'c mut Archive,
+    pub(crate) directory: &'c Directory,
+    pub(crate) logins: &'c mut Logins,
+    pub(crate) compute: &'c mut Compute,
+}
+
+impl Context<'_> {
+    /// What logs clients in, and the parts that it uses.
+    fn logins(&mut self) -> (&mut Logins, logins::Context<'_>) {
+        let Context { turn, connections, store, directory, logins, compute } = self;
+        (logins, logins::Context { turn: *turn, connections, store, directory, compute })
+    }
+}
+
+/// A client's connection, with what its session acts on.
+pub(crate) struct Pop3Call<'c> {
+    pub(crate) caller: Caller,
+    pub(crate) pop3: &'c mut Pop3,
+    pub(crate) cx: Context<'c>,
+}
+
+/// What a POP3 session acts by.
+pub(crate) struct Pop3Host<'a, 'c> {
+    cx: &'a mut Context<'c>,
     caller: Caller,
     state: &'a mut State,
 }
 
-impl Conversation {
+impl Pop3Conversation {
     /// A client has connected: greets it.
-    pub(crate) fn begin(caller: Caller, common: &mut Common) -> Conversation {
+    pub(crate) fn begin(call: &mut Pop3Call<'_>) -> Pop3Conversation {
         let mut state = State::default();
-        let session = pop3::Session::connected(&mut Hands { common, caller, state: &mut state });
-        Conversation { session, state }
+        let session = pop3::Session::connected(&mut Pop3Host::of(call, &mut state));
+        Pop3Conversation { session, state }
     }
 
     /// A client has asked for TLS, and speaks it now.
-    pub(crate) fn secured(caller: Caller, common: &mut Common) -> Conversation {
+    pub(crate) fn secured(call: &mut Pop3Call<'_>) -> Pop3Conversation {
         let mut state = State::default();
-        let session = pop3::Session::secured(&mut Hands { common, caller, state: &mut state });
-        Conversation { session, state }
+        let session = pop3::Session::secured(&mut Pop3Host::of(call, &mut state));
+        Pop3Conversation { session, state }
     }
 
     pub(crate) fn waits_for(&self) -> WaitsFor {
@@ -102,11 +141,11 @@ impl Conversation {
 
     /// The password of an account has changed. An attempt to log in is decided by what the password
     /// is then, unless it was granted and waits for its maildrop.
-    pub(crate) fn password_changed(&mut self, account: AccountId, caller: Caller, common: &mut Common) {
+    pub(crate) fn password_changed(&mut self, account: AccountId, call: &mut Pop3Call<'_>) {
         if self.is_of(account) {
-            self.with(caller, common, |session, hands| {
-                login::refuse_granted(session, hands);
-                session.password_changed(hands);
+            self.with(call, |session, host| {
+                login::refuse_granted(session, host);
+                session.password_changed(host);
             });
         }
     }
@@ -114,87 +153,90 @@ impl Conversation {
     /// Lets the session act.
     pub(crate) fn with<R>(
         &mut self,
-        caller: Caller,
-        common: &mut Common,
-        act: impl FnOnce(&mut pop3::Session, &mut Hands<'_>) -> R,
+        call: &mut Pop3Call<'_>,
+        act: impl FnOnce(&mut pop3::Session, &mut Pop3Host<'_, '_>) -> R,
     ) -> R {
-        act(&mut self.session, &mut Hands { common, caller, state: &mut self.state })
+        act(&mut self.session, &mut Pop3Host::of(call, &mut self.state))
     }
 
     /// There may be room for what is to be said.
-    pub(crate) fn go_on(&mut self, caller: Caller, common: &mut Common) {
+    pub(crate) fn go_on(&mut self, call: &mut Pop3Call<'_>) {
         if self.waits_for() == WaitsFor::SendRoom {
-            self.with(caller, common, |session, hands| {
-                if pop3::Actions::send_room(hands) >= pop3::REPLY_BYTES_MAX {
-                    session.resumed(hands);
-                    reading::go_on(session, hands);
+            self.with(call, |session, host| {
+                if pop3::Actions::send_room(host) >= pop3::REPLY_BYTES_MAX {
+                    session.resumed(host);
+                    reading::go_on(session, host);
                 }
             });
         }
     }
 
     /// The store has done what the session waited for.
-    pub(crate) fn woken(&mut self, caller: Caller, entry: Entry, outcome: Outcome, common: &mut Common) {
-        let Some(point) = Point::of(entry) else { return common.forget(outcome) };
-        self.with(caller, common, |session, hands| match point {
-            Point::Deleted => deletion::part_ended(&outcome, session, hands),
-            Point::Read => reading::read_ended(outcome, session, hands),
+    pub(crate) fn woken(&mut self, entry: Entry, outcome: Outcome, call: &mut Pop3Call<'_>) {
+        let Some(point) = Point::of(entry) else { return call.cx.store.forget(outcome) };
+        self.with(call, |session, host| match point {
+            Point::Deleted => deletion::part_ended(&outcome, session, host),
+            Point::Read => reading::read_ended(outcome, session, host),
             Point::Replied => unreachable!("the owner of an account replies otherwise"),
         });
     }
 
     /// The maildrop of a login is open, or is not to be had. What the session does not want stays with the caller.
-    pub(crate) fn replied(&mut self, reply: &mut Option<Reply>, caller: Caller, common: &mut Common) {
-        self.with(caller, common, |session, hands| match reply.take() {
-            Some(Reply::Maildrop(opened)) => *reply = login::opened(opened, session, hands).map(Reply::Maildrop),
+    pub(crate) fn replied(&mut self, reply: &mut Option<Reply>, call: &mut Pop3Call<'_>) {
+        self.with(call, |session, host| match reply.take() {
+            Some(Reply::Maildrop(opened)) => *reply = login::opened(opened, session, host).map(Reply::Maildrop),
             other => *reply = other,
         });
     }
 
     /// The session's turn has come: it asked for one, or what it waits for is decided.
-    pub(crate) fn resumed(&mut self, caller: Caller, common: &mut Common) {
-        self.with(caller, common, |session, hands| {
-            deletion::go_on(session, hands);
-            login::decide(session, hands);
-            reading::end_if_refused(session, hands);
-            reading::ask_again(session, hands);
-            session.resumed(hands);
+    pub(crate) fn resumed(&mut self, call: &mut Pop3Call<'_>) {
+        self.with(call, |session, host| {
+            deletion::go_on(session, host);
+            login::decide(session, host);
+            reading::end_if_refused(session, host);
+            reading::ask_again(session, host);
+            session.resumed(host);
         });
     }
 
     /// A deadline has passed: the session's, that of an answer held back, or of a deletion or a read to be asked for again.
-    pub(crate) fn deadline_expired(&mut self, caller: Caller, common: &mut Common) {
-        self.with(caller, common, |session, hands| {
-            let was_ours = login::answer_held_back(session, hands)
-                || deletion::go_on(session, hands)
-                || reading::ask_again(session, hands);
+    pub(crate) fn deadline_expired(&mut self, call: &mut Pop3Call<'_>) {
+        self.with(call, |session, host| {
+            let was_ours = login::answer_held_back(session, host)
+                || deletion::go_on(session, host)
+                || reading::ask_again(session, host);
             if !was_ours {
-                session.deadline_expired(hands);
+                session.deadline_expired(host);
             }
         });
     }
 
     /// The connection is gone: what is still held is given back.
-    pub(crate) fn ended(&mut self, caller: Caller, common: &mut Common) {
-        self.leave_deletion(caller.connection.0, common);
-        self.with(caller, common, |_, hands| {
-            login::drop_attempt(hands);
-            pop3::Actions::stop_reading(hands);
-            pop3::Actions::leave_maildrop(hands);
+    pub(crate) fn ended(&mut self, call: &mut Pop3Call<'_>) {
+        deletion::leave(&mut self.state, call);
+        self.with(call, |_, host| {
+            login::drop_attempt(host);
+            pop3::Actions::stop_reading(host);
+            pop3::Actions::leave_maildrop(host);
         });
     }
 }
 
-impl Hands<'_> {
+impl<'a, 'c> Pop3Host<'a, 'c> {
+    #[inline]
+    fn of(call: &'a mut Pop3Call<'c>, state: &'a mut State) -> Pop3Host<'a, 'c> {
+        Pop3Host { cx: &mut call.cx, caller: call.caller, state }
+    }
+
     fn continuation(&self, point: Point) -> Continuation {
         Continuation { frame: self.caller.connection.0, entry: point.entry() }
     }
 }
 
-impl sasl::Host for Hands<'_> {
+impl sasl::Host for Pop3Host<'_, '_> {
     fn puzzle(&mut self, name: &str) -> Puzzle {
-        let Common { logins, directory, store, .. } = &mut *self.common;
-        logins.puzzle(name, directory, store)
+        self.cx.logins.puzzle(name, self.cx.directory, self.cx.store)
     }
 
     fn login(&mut self, credentials: Credentials<'_>) {
@@ -202,14 +244,14 @@ impl sasl::Host for Hands<'_> {
     }
 }
 
-impl pop3::Actions for Hands<'_> {
+impl pop3::Actions for Pop3Host<'_, '_> {
     fn settings(&self) -> Settings {
         let is_hidden = self.caller.channel == Channel::Tls;
-        let plain_login = match is_hidden || self.common.logins.access().allows_plaintext_auth(self.caller.address) {
+        let plain_login = match is_hidden || self.cx.logins.access().allows_plaintext_auth(self.caller.address) {
             true => PlainLogin::Offered,
             false => PlainLogin::Refused,
         };
-        let tls = match self.common.connections.tls() {
+        let tls = match self.cx.connections.tls() {
             _ if is_hidden => Tls::Spoken,
             secure if !secure.serves(self.caller.service) => Tls::Absent,
             secure if !secure.may_begin() => Tls::Busy,
@@ -220,13 +262,13 @@ impl pop3::Actions for Hands<'_> {
 
     fn send_room(&self) -> usize {
         match self.state.maildrop {
-            Some(_) => self.common.connections.send_room(self.caller),
-            None => self.common.connections.send_room_within(self.caller, UNREAD_BYTES_MAX),
+            Some(_) => self.cx.connections.send_room(self.caller),
+            None => self.cx.connections.send_room_within(self.caller, UNREAD_BYTES_MAX),
         }
     }
 
     fn reply(&mut self, bytes: &[u8]) {
-        self.common.connections.say(self.common.turn.now, self.caller, bytes);
+        self.cx.connections.say(self.cx.turn.now, self.caller, bytes);
     }
 
     fn abandon_login(&mut self) {
@@ -274,15 +316,15 @@ impl pop3::Actions for Hands<'_> {
 
     fn leave_maildrop(&mut self) {
         if let Some(maildrop) = self.state.maildrop.take() {
-            self.common.store.close_maildrop(maildrop);
+            self.cx.store.close_maildrop(maildrop);
         }
     }
 
     fn set_deadline(&mut self, after: Option<Micros>) {
-        self.common.connections.set_deadline(self.common.turn.now, self.caller.connection, after);
+        self.cx.connections.set_deadline(self.cx.turn.now, self.caller.connection, after);
     }
 
     fn close(&mut self) {
-        self.common.connections.close(self.common.turn.now, self.caller);
+        self.cx.connections.close(self.cx.turn.now, self.caller);
     }
 }

@@ -11,11 +11,13 @@
 //! commands that lead to nothing keep no connection.
 
 use machine::{Instant, Micros};
+use mail::Strangers;
 use sometimes::sometimes;
 
 use crate::common::Common;
 use crate::engine::Engine;
-use crate::session::{Session, WaitsFor};
+use crate::session::{Context, Session, WaitsFor};
+use crate::smtp_service::Inbound;
 
 /// How long a session may stand still while there is not enough for all.
 const PATIENCE: Micros = Micros::from_secs(10);
@@ -53,12 +55,12 @@ pub(crate) struct Crowding {
 impl Crowding {
     /// While connections run short: the share beyond which an address loses idle ones, half of the
     /// largest there is.
-    fn share(&mut self, common: &Common) -> Option<u32> {
+    fn share(&mut self, common: &Common, strangers: &Strangers) -> Option<u32> {
         if !common.connections.is_tight() {
             return None;
         }
         if self.looked_at.is_none_or(|at| common.turn.now >= at + LOOK_INTERVAL) {
-            (self.looked_at, self.share_max) = (Some(common.turn.now), common.strangers.share_max());
+            (self.looked_at, self.share_max) = (Some(common.turn.now), strangers.share_max());
         }
         Some((self.share_max / 2).max(SHARE_FAIR))
     }
@@ -113,23 +115,25 @@ impl Engine {
         if !self.runs_short {
             return;
         }
-        let share = self.crowding.share(&self.common);
+        let share = self.crowding.share(&self.common, self.services.inbound.strangers());
         for _ in 0..LOOKS_PER_TURN.min(self.sessions.len()) {
             self.hand = (self.hand + 1) % self.sessions.len();
             let Some(session) = self.sessions.get_mut(self.hand).and_then(Option::as_mut) else { continue };
-            if share.is_some_and(|share| session.is_one_of_too_many(share, &mut self.common)) {
+            if share.is_some_and(|share| session.is_one_of_too_many(share, &mut self.services.with(&mut self.common))) {
                 self.crowding.thinned_at = Some(self.common.turn.now);
                 let frame = session.caller.connection.0;
-                self.tell(frame, |session, common| session.has_to_go(Shortage::Connections, common));
+                self.tell(frame, |session, cx| session.has_to_go(Shortage::Connections, cx));
                 continue;
             }
-            let Some(shortage) = Shortage::made_worse_by(session, &self.common) else { continue };
+            let Some(shortage) = Shortage::made_worse_by(session, &self.common, &self.services.inbound) else {
+                continue;
+            };
             if shortage == Shortage::Connections && self.crowding.makes_room(self.common.turn.now) {
                 continue;
             }
             if session.stands_still(shortage, &self.common) {
                 let frame = session.caller.connection.0;
-                self.tell(frame, |session, common| session.has_to_go(shortage, common));
+                self.tell(frame, |session, cx| session.has_to_go(shortage, cx));
             }
         }
     }
@@ -144,7 +148,7 @@ impl Engine {
             if session.http().map_or(0, |http| http.charge().bytes()) >= self.shedding.from {
                 sometimes!(SessionSentAway);
                 let frame = session.caller.connection.0;
-                self.tell(frame, |session, common| common.connections.reset(session.caller.connection));
+                self.tell(frame, |session, cx| cx.common.connections.reset(session.caller.connection));
                 ended += 1;
             }
             if ended == SHED_PER_TURN {
@@ -156,7 +160,7 @@ impl Engine {
 
     /// Whether anything runs short.
     pub(crate) fn is_short(&self) -> bool {
-        Shortage::is_any(&self.common) || self.common.connections.is_tight()
+        Shortage::is_any(&self.common, &self.services.inbound) || self.common.connections.is_tight()
     }
 
     /// When to look at sessions again, if nothing else brings a turn before.
@@ -180,22 +184,23 @@ impl Shortage {
         Shortage::Connections,
     ];
 
-    fn is_any(common: &Common) -> bool {
+    fn is_any(common: &Common, inbound: &Inbound) -> bool {
         // Where all buffers are gone, buffers run short.
-        Shortage::ALL.iter().skip(1).any(|shortage| shortage.is_there(common))
+        Shortage::ALL.iter().skip(1).any(|shortage| shortage.is_there(common, inbound))
     }
 
     /// The worst shortage that would be less without the session.
-    fn made_worse_by(session: &Session, common: &Common) -> Option<Shortage> {
-        Shortage::ALL.into_iter().find(|shortage| shortage.is_there(common) && shortage.is_felt_by(session, common))
+    fn made_worse_by(session: &Session, common: &Common, inbound: &Inbound) -> Option<Shortage> {
+        let mut all = Shortage::ALL.into_iter();
+        all.find(|shortage| shortage.is_there(common, inbound) && shortage.is_felt_by(session, common))
     }
 
-    fn is_there(self, common: &Common) -> bool {
+    fn is_there(self, common: &Common, inbound: &Inbound) -> bool {
         match self {
             Shortage::AllBuffers => common.connections.net().pools().are_down_to_one_in(64),
             Shortage::Buffers => common.connections.net().pools().are_down_to_one_in(8),
             Shortage::BodyBuffers => common.store.is_short_of_buffers(),
-            Shortage::Transactions => common.transactions.is_empty(),
+            Shortage::Transactions => inbound.is_without_transactions(),
             Shortage::Handshakes => common.connections.tls().is_busy(),
             Shortage::Memory => common.memory.is_short(),
             Shortage::Connections => common.connections.is_crowded(),
@@ -232,13 +237,14 @@ impl Session {
     /// this shortage. Marks it otherwise. Where connections run short, nothing moves in an idle
     /// one, whatever its client says.
     fn stands_still(&mut self, shortage: Shortage, common: &Common) -> bool {
-        let waits_for_us = matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn) && !self.holds_and_waits(common);
+        let waits_for_us =
+            matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn) && !self.holds_and_waits(&common.store);
         if waits_for_us || self.is_to_be_greeted() {
             self.mark = None;
             return false;
         }
         let bytes_moved = match shortage {
-            Shortage::Connections if self.is_idle(common) => 0,
+            Shortage::Connections if self.is_idle(&common.connections) => 0,
             _ => common.connections.net().bytes_moved(self.caller.connection),
         };
         let now_ms = (common.turn.now.0 / 1000) as u32;
@@ -253,17 +259,17 @@ impl Session {
         }
     }
 
-    fn has_to_go(&mut self, shortage: Shortage, common: &mut Common) {
+    fn has_to_go(&mut self, shortage: Shortage, cx: &mut Context<'_>) {
         sometimes!(SessionSentAway);
         // Who does not read would not hear a goodbye, and it would take a buffer more.
         match shortage {
-            _ if self.is_in_handshake() => self.break_handshake_off(|outcomes| &mut outcomes.late, common),
+            _ if self.is_in_handshake() => self.break_handshake_off(|outcomes| &mut outcomes.late, cx.common),
             Shortage::Buffers | Shortage::AllBuffers | Shortage::Handshakes => {
-                common.connections.reset(self.caller.connection);
+                cx.common.connections.reset(self.caller.connection);
             }
-            Shortage::BodyBuffers if self.give_up_letter(common) => {}
+            Shortage::BodyBuffers if self.give_up_letter(&mut cx.common.store) => {}
             Shortage::BodyBuffers | Shortage::Transactions | Shortage::Memory | Shortage::Connections => {
-                self.deadline_expired(common)
+                self.deadline_expired(cx)
             }
         }
         self.mark = None;

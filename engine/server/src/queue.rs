@@ -424,7 +424,7 @@ impl Engine {
         let common = &mut self.common;
         match (Point::of(entry), common.queue.couriers.get(frame)) {
             (Some(Point::Order), _) => orders::go_on(frame, common, |order, common| order.woken(outcome, common)),
-            (_, None) | (None, _) => common.forget(outcome),
+            (_, None) | (None, _) => common.store.forget(outcome),
             (Some(Point::Signed | Point::NameKnown), _) => unreachable!("the store has not been asked for that"),
             (Some(Point::AttemptRead), _) => step(frame, common, |courier, hands| courier.part_arrived(outcome, hands)),
             (Some(Point::Attempt), _) => step(frame, common, |courier, hands| courier.woken(outcome, hands)),

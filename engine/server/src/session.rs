@@ -7,10 +7,11 @@
 //! Invariant: after anything that happened to a session, whatever it waits for now has been asked for. So nobody waits
 //! for what nobody will bring.
 
+mod context;
 mod records;
 mod telling;
 
-use connections::{Caller, Channel, Protocol, ServiceEntry, Stir};
+use connections::{Caller, Channel, Connections, Protocol, ServiceEntry, Stir};
 use machine::Micros;
 use mail::ConnectionKind;
 use resolver::{Known, QuestionNumber};
@@ -18,13 +19,16 @@ use sometimes::{buggify, sometimes};
 use store::{AccountId, Outcome};
 use tasks::Entry;
 
-use crate::archive::Reply;
+use crate::archive::{Archive, Reply};
 use crate::certificates::Replaced;
 use crate::clerks::Told;
 use crate::common::Common;
 use crate::handshakes::{Handshake, LOOK};
 use crate::pressure::Mark;
+use crate::strangers::is_judged;
 use crate::{certificates, http_service, pop3_service, smtp_service};
+
+pub(crate) use context::{Context, Services};
 
 /// The longest greeting, in bytes. What has no room for it waits.
 const GREETING_BYTES_MAX: usize = 576;
@@ -63,8 +67,8 @@ pub(crate) enum Talk {
     Silence,
     /// Nothing yet: there is no room for a greeting.
     ToBeGreeted(Protocol),
-    Smtp(smtp_service::Conversation),
-    Pop3(pop3_service::Conversation),
+    Smtp(smtp_service::SmtpConversation),
+    Pop3(pop3_service::Pop3Conversation),
     Http(http_service::Conversation),
     /// Nothing: the caller was sent away when he came.
     Over,
@@ -89,12 +93,16 @@ enum Guest {
 }
 
 impl Guest {
-    fn arrives(caller: Caller, common: &mut Common) -> Guest {
-        if common.logins.access().is_unthrottled(caller.address) {
+    fn arrives(caller: Caller, cx: &mut Context<'_>) -> Guest {
+        if cx.common.logins.access().is_unthrottled(caller.address) {
             return Guest::Exempt;
         }
-        let kind = if common.is_judged(caller) { ConnectionKind::Mail } else { ConnectionKind::Client };
-        match common.strangers.arrives(kind, caller.address, common.turn.now) {
+        let kind = if is_judged(caller, cx.common.connections.net(), cx.common.logins.access()) {
+            ConnectionKind::Mail
+        } else {
+            ConnectionKind::Client
+        };
+        match cx.inbound.strangers().arrives(kind, caller.address, cx.common.turn.now) {
             true => Guest::Counted(kind),
             false => Guest::Refused,
         }
@@ -120,10 +128,12 @@ pub(crate) enum WaitsFor {
 
 impl Talk {
     /// Talk over TLS that the client has asked for on the way: without a greeting.
-    pub(crate) fn secured(protocol: Protocol, caller: Caller, common: &mut Common) -> Talk {
+    pub(crate) fn secured(protocol: Protocol, caller: Caller, cx: &mut Context<'_>) -> Talk {
         match protocol {
-            Protocol::Smtp | Protocol::Submission => Talk::Smtp(smtp_service::Conversation::secured(caller, common)),
-            Protocol::Pop3 => Talk::Pop3(pop3_service::Conversation::secured(caller, common)),
+            Protocol::Smtp | Protocol::Submission => {
+                Talk::Smtp(smtp_service::SmtpConversation::secured(&mut cx.smtp(caller)))
+            }
+            Protocol::Pop3 => Talk::Pop3(pop3_service::Pop3Conversation::secured(&mut cx.pop3(caller))),
             // Nobody can ask for it there.
             Protocol::Http | Protocol::Http2 => Talk::ToBeGreeted(protocol),
         }
@@ -132,33 +142,39 @@ impl Talk {
 
 impl Session {
     /// A client has connected: it is greeted, or sent away, as soon as there is room for either.
-    fn begin(service: &ServiceEntry, caller: Caller, common: &mut Common) -> Session {
-        let guest = Guest::arrives(caller, common);
+    fn begin(service: &ServiceEntry, caller: Caller, cx: &mut Context<'_>) -> Session {
+        let guest = Guest::arrives(caller, cx);
         if caller.channel == Channel::Tls {
-            return Session::begin_with_handshake(caller, guest, common);
+            return Session::begin_with_handshake(caller, guest, cx);
         }
-        let delay = common.greeting_delay(caller).filter(|_| guest != Guest::Refused);
+        let Common { connections, logins, .. } = &*cx.common;
+        let delay = cx.inbound.greeting_delay(caller, connections.net(), logins.access());
+        let delay = delay.filter(|_| guest != Guest::Refused);
         let talk = if delay.is_some() { Talk::Silence } else { Talk::ToBeGreeted(service.protocol) };
         let mut session = Session { caller, talk, peer_half: PeerHalf::Open, guest, mark: None };
-        session.greet(common);
+        session.greet(cx);
         if session.is_to_be_greeted() || delay.is_some() {
-            common.connections.set_deadline(common.turn.now, caller.connection, delay.or(Some(GREETING_PATIENCE)));
+            cx.common.connections.set_deadline(
+                cx.common.turn.now,
+                caller.connection,
+                delay.or(Some(GREETING_PATIENCE)),
+            );
         }
         session
     }
 
     /// A client has connected to a service that speaks TLS from the start. When there is no place
     /// for it, it hears so before a handshake is spent on it.
-    fn begin_with_handshake(caller: Caller, guest: Guest, common: &mut Common) -> Session {
-        if guest == Guest::Refused || common.connections.is_crowded() {
-            common.connections.tls_mut().outcomes_mut().turned_away += 1;
-            common.connections.reset(caller.connection);
+    fn begin_with_handshake(caller: Caller, guest: Guest, cx: &mut Context<'_>) -> Session {
+        if guest == Guest::Refused || cx.common.connections.is_crowded() {
+            cx.common.connections.tls_mut().outcomes_mut().turned_away += 1;
+            cx.common.connections.reset(caller.connection);
         } else {
-            common.connections.set_deadline(common.turn.now, caller.connection, Some(LOOK));
+            cx.common.connections.set_deadline(cx.common.turn.now, caller.connection, Some(LOOK));
         }
         Session {
             caller,
-            talk: Talk::Handshake(Handshake::new(common.turn.now)),
+            talk: Talk::Handshake(Handshake::new(cx.common.turn.now)),
             peer_half: PeerHalf::Open,
             guest,
             mark: None,
@@ -166,38 +182,40 @@ impl Session {
     }
 
     /// Greets a client that was not greeted yet, or sends it away, if there is room for either.
-    fn greet(&mut self, common: &mut Common) {
+    fn greet(&mut self, cx: &mut Context<'_>) {
         let Talk::ToBeGreeted(protocol) = self.talk else { return };
         let caller = self.caller;
-        if common.connections.send_room(caller) < GREETING_BYTES_MAX {
+        if cx.common.connections.send_room(caller) < GREETING_BYTES_MAX {
             sometimes!(GreetingPutOff);
             return;
         }
         self.talk = match protocol {
-            _ if common.connections.is_crowded() || buggify!(HouseFull) => {
+            _ if cx.common.connections.is_crowded() || buggify!(HouseFull) => {
                 sometimes!(CallerSentAway);
-                self.send_away(busy(protocol), common)
+                self.send_away(busy(protocol), cx)
             }
-            _ if self.guest == Guest::Refused => self.send_away(too_many(protocol), common),
-            Protocol::Smtp | Protocol::Submission => Talk::Smtp(smtp_service::Conversation::begin(caller, common)),
-            Protocol::Pop3 => Talk::Pop3(pop3_service::Conversation::begin(caller, common)),
-            Protocol::Http => Talk::Http(http_service::Conversation::begin(caller, common)),
-            Protocol::Http2 => Talk::Http(http_service::Conversation::begin_two(caller, common)),
+            _ if self.guest == Guest::Refused => self.send_away(too_many(protocol), cx),
+            Protocol::Smtp | Protocol::Submission => {
+                Talk::Smtp(smtp_service::SmtpConversation::begin(&mut cx.smtp(caller)))
+            }
+            Protocol::Pop3 => Talk::Pop3(pop3_service::Pop3Conversation::begin(&mut cx.pop3(caller))),
+            Protocol::Http => Talk::Http(http_service::Conversation::begin(caller, cx.common)),
+            Protocol::Http2 => Talk::Http(http_service::Conversation::begin_two(caller, cx.common)),
         };
     }
 
     /// Tells the client that there is no place for it.
-    fn send_away(&self, reply: &[u8], common: &mut Common) -> Talk {
-        common.connections.say(common.turn.now, self.caller, reply);
-        common.connections.close(common.turn.now, self.caller);
-        common.connections.set_deadline(common.turn.now, self.caller.connection, Some(REFUSAL_LINGER));
+    fn send_away(&self, reply: &[u8], cx: &mut Context<'_>) -> Talk {
+        cx.common.connections.say(cx.common.turn.now, self.caller, reply);
+        cx.common.connections.close(cx.common.turn.now, self.caller);
+        cx.common.connections.set_deadline(cx.common.turn.now, self.caller.connection, Some(REFUSAL_LINGER));
         Talk::Over
     }
 
     /// A stranger did not wait for his greeting, as programs do not that have much to send and listen to nobody (RFC 5321 section 3.1).
-    fn has_spoken_first(&mut self, common: &mut Common) {
-        common.connections.say(common.turn.now, self.caller, smtp::SPOKE_FIRST);
-        common.connections.close(common.turn.now, self.caller);
+    fn has_spoken_first(&mut self, cx: &mut Context<'_>) {
+        cx.common.connections.say(cx.common.turn.now, self.caller, smtp::SPOKE_FIRST);
+        cx.common.connections.close(cx.common.turn.now, self.caller);
         self.talk = Talk::Over;
     }
 
@@ -234,13 +252,13 @@ impl Session {
     }
 
     /// Whether it holds of what others may wait for, and waits for what others may hold.
-    pub(crate) fn holds_and_waits(&self, common: &Common) -> bool {
-        matches!(&self.talk, Talk::Smtp(talk) if talk.holds_and_waits(common))
+    pub(crate) fn holds_and_waits(&self, store: &Archive) -> bool {
+        matches!(&self.talk, Talk::Smtp(talk) if talk.holds_and_waits(store))
     }
 
     /// Has the letter refused that it waits for, if that may be; false: it may not.
-    pub(crate) fn give_up_letter(&self, common: &mut Common) -> bool {
-        matches!(&self.talk, Talk::Smtp(talk) if talk.give_up_letter(common))
+    pub(crate) fn give_up_letter(&self, store: &mut Archive) -> bool {
+        matches!(&self.talk, Talk::Smtp(talk) if talk.give_up_letter(store))
     }
 
     /// Whether the client has proved who it is.
@@ -254,9 +272,9 @@ impl Session {
 
     /// Whether its client has begun nothing and is owed nothing. Commands that lead to nothing,
     /// such as NOOP, do not make it busy.
-    pub(crate) fn is_idle(&self, common: &Common) -> bool {
+    pub(crate) fn is_idle(&self, connections: &Connections) -> bool {
         match (self.waits_for(), &self.talk) {
-            (WaitsFor::Nothing, _) => common.connections.net().unacknowledged(self.caller.connection) == 0,
+            (WaitsFor::Nothing, _) => connections.net().unacknowledged(self.caller.connection) == 0,
             (WaitsFor::Bytes, Talk::Http(talk)) => talk.is_between_requests(),
             (WaitsFor::Bytes, _) => !self.is_logged_in() && !self.has_transaction(),
             _ => false,
@@ -265,23 +283,27 @@ impl Session {
 
     /// Whether it is one of more connections than its address may have while connections run short:
     /// it was refused, or its address or network has a share of all that is larger than `share`.
-    pub(crate) fn is_one_of_too_many(&self, share: u32, common: &mut Common) -> bool {
-        self.is_idle(common)
+    pub(crate) fn is_one_of_too_many(&self, share: u32, cx: &mut Context<'_>) -> bool {
+        self.is_idle(&cx.common.connections)
             && match self.guest {
                 Guest::Exempt => false,
                 Guest::Refused => true,
-                Guest::Counted(_) => common.strangers.share_of(self.caller.address) > share,
+                Guest::Counted(_) => cx.inbound.strangers().share_of(self.caller.address) > share,
             }
     }
 
     /// Bytes of what is spoken have arrived, as the client said them. Answers how many the session took.
-    pub(crate) fn text_arrived(&mut self, bytes: &[u8], common: &mut Common) -> usize {
+    pub(crate) fn text_arrived(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> usize {
         match &mut self.talk {
-            Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
-            Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
-            Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
+            Talk::Smtp(talk) => {
+                talk.with(&mut cx.smtp(self.caller), |session, host| session.bytes_arrived(bytes, host))
+            }
+            Talk::Pop3(talk) => {
+                talk.with(&mut cx.pop3(self.caller), |session, host| session.bytes_arrived(bytes, host))
+            }
+            Talk::Http(talk) => talk.with(self.caller, cx.common, |session, host| session.bytes_arrived(bytes, host)),
             Talk::Silence if !bytes.is_empty() => {
-                self.has_spoken_first(common);
+                self.has_spoken_first(cx);
                 bytes.len()
             }
             Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) => 0,
@@ -289,90 +311,90 @@ impl Session {
         }
     }
 
-    fn woken(&mut self, entry: Entry, outcome: Outcome, common: &mut Common) {
+    fn woken(&mut self, entry: Entry, outcome: Outcome, cx: &mut Context<'_>) {
         match &mut self.talk {
-            Talk::Smtp(talk) => talk.woken(self.caller, entry, outcome, common),
-            Talk::Pop3(talk) => talk.woken(self.caller, entry, outcome, common),
+            Talk::Smtp(talk) => talk.woken(entry, outcome, &mut cx.smtp(self.caller)),
+            Talk::Pop3(talk) => talk.woken(entry, outcome, &mut cx.pop3(self.caller)),
             Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {
-                common.forget(outcome);
+                cx.common.store.forget(outcome);
             }
         }
     }
 
     /// The owner of an account has replied. What the session does not want stays with the caller.
-    fn replied(&mut self, reply: &mut Option<Reply>, common: &mut Common) {
+    fn replied(&mut self, reply: &mut Option<Reply>, cx: &mut Context<'_>) {
         match &mut self.talk {
-            Talk::Smtp(talk) => talk.replied(reply, self.caller, common),
-            Talk::Pop3(talk) => talk.replied(reply, self.caller, common),
+            Talk::Smtp(talk) => talk.replied(reply, &mut cx.smtp(self.caller)),
+            Talk::Pop3(talk) => talk.replied(reply, &mut cx.pop3(self.caller)),
             Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }
 
     /// Something came of the certificate that the client sent.
-    fn certificate_replaced(&mut self, replaced: Replaced, common: &mut Common) {
+    fn certificate_replaced(&mut self, replaced: Replaced, cx: &mut Context<'_>) {
         if let Talk::Http(talk) = &mut self.talk {
-            talk.replied(certificates::reply_to(replaced), self.caller, common);
+            talk.replied(certificates::reply_to(replaced), self.caller, cx.common);
         }
     }
 
     /// A clerk has answered what the client asked for.
-    fn visit_answered(&mut self, told: Told, common: &mut Common) {
+    fn visit_answered(&mut self, told: Told, cx: &mut Context<'_>) {
         if let Talk::Http(talk) = &mut self.talk {
-            talk.visit_answered(told, self.caller, common);
+            talk.visit_answered(told, self.caller, cx.common);
         }
     }
 
     /// This came of a question about a name.
-    fn name_known(&mut self, number: QuestionNumber, known: Known, common: &mut Common) {
+    fn name_known(&mut self, number: QuestionNumber, known: Known, cx: &mut Context<'_>) {
         if let Talk::Smtp(talk) = &mut self.talk {
-            talk.name_known(number, known, self.caller, common);
+            talk.name_known(number, known, &mut cx.smtp(self.caller));
         }
     }
 
     /// Something has happened to the connection by which the filter is asked about its letter.
-    pub(crate) fn filter_stirred(&mut self, stir: Stir, common: &mut Common) {
+    pub(crate) fn filter_stirred(&mut self, stir: Stir, cx: &mut Context<'_>) {
         if let Talk::Smtp(talk) = &mut self.talk {
-            talk.filter_stirred(stir, self.caller, common);
+            talk.filter_stirred(stir, &mut cx.smtp(self.caller));
         }
     }
 
     /// The client has been silent, or deaf, for too long.
-    pub(crate) fn deadline_expired(&mut self, common: &mut Common) {
+    pub(crate) fn deadline_expired(&mut self, cx: &mut Context<'_>) {
         if self.waits_for() == WaitsFor::Nothing {
-            return common.connections.reset(self.caller.connection);
+            return cx.common.connections.reset(self.caller.connection);
         }
         match &mut self.talk {
-            Talk::Smtp(talk) => talk.deadline_expired(self.caller, common),
-            Talk::Pop3(talk) => talk.deadline_expired(self.caller, common),
-            Talk::Http(talk) => talk.deadline_expired(self.caller, common),
-            Talk::Handshake(_) => self.look_at_handshake(common),
+            Talk::Smtp(talk) => talk.deadline_expired(&mut cx.smtp(self.caller)),
+            Talk::Pop3(talk) => talk.deadline_expired(&mut cx.pop3(self.caller)),
+            Talk::Http(talk) => talk.deadline_expired(self.caller, cx.common),
+            Talk::Handshake(_) => self.look_at_handshake(cx.common),
             Talk::Silence => {
                 self.talk = Talk::ToBeGreeted(Protocol::Smtp);
-                common.connections.set_deadline(common.turn.now, self.caller.connection, Some(GREETING_PATIENCE));
+                cx.common.connections.set_deadline(cx.common.turn.now, self.caller.connection, Some(GREETING_PATIENCE));
             }
-            Talk::ToBeGreeted(_) => common.connections.reset(self.caller.connection),
+            Talk::ToBeGreeted(_) => cx.common.connections.reset(self.caller.connection),
             Talk::Over => {}
         }
     }
 
     /// The machine is about to go away.
-    pub(crate) fn stopping(&mut self, common: &mut Common) {
+    pub(crate) fn stopping(&mut self, cx: &mut Context<'_>) {
         match &mut self.talk {
-            Talk::Smtp(talk) => talk.stopping(self.caller, common),
-            Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
-            Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
-            Talk::Handshake(_) => self.break_handshake_off(|outcomes| &mut outcomes.turned_away, common),
-            Talk::Silence | Talk::ToBeGreeted(_) => common.connections.reset(self.caller.connection),
+            Talk::Smtp(talk) => talk.stopping(&mut cx.smtp(self.caller)),
+            Talk::Pop3(talk) => talk.with(&mut cx.pop3(self.caller), |session, host| session.stopping(host)),
+            Talk::Http(talk) => talk.with(self.caller, cx.common, |session, host| session.stopping(host)),
+            Talk::Handshake(_) => self.break_handshake_off(|outcomes| &mut outcomes.turned_away, cx.common),
+            Talk::Silence | Talk::ToBeGreeted(_) => cx.common.connections.reset(self.caller.connection),
             Talk::Over => {}
         }
     }
 
     /// The account's password has changed, and the client may have logged in by the old one: then
     /// the session ends.
-    pub(crate) fn password_changed(&mut self, account: AccountId, common: &mut Common) {
+    pub(crate) fn password_changed(&mut self, account: AccountId, cx: &mut Context<'_>) {
         match &mut self.talk {
-            Talk::Smtp(talk) => talk.password_changed(account, self.caller, common),
-            Talk::Pop3(talk) => talk.password_changed(account, self.caller, common),
+            Talk::Smtp(talk) => talk.password_changed(account, &mut cx.smtp(self.caller)),
+            Talk::Pop3(talk) => talk.password_changed(account, &mut cx.pop3(self.caller)),
             // The sessions of the webmail are notes of the account, which the change of the
             // password takes away.
             Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
@@ -389,22 +411,22 @@ impl Session {
     }
 
     /// The peer will send no more, and the session has taken all it sent.
-    fn peer_closed(&mut self, common: &mut Common) {
+    fn peer_closed(&mut self, cx: &mut Context<'_>) {
         match &mut self.talk {
-            Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
-            Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
-            Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
-            Talk::Handshake(_) => common.connections.reset(self.caller.connection),
+            Talk::Smtp(talk) => talk.with(&mut cx.smtp(self.caller), |session, host| session.peer_closed(host)),
+            Talk::Pop3(talk) => talk.with(&mut cx.pop3(self.caller), |session, host| session.peer_closed(host)),
+            Talk::Http(talk) => talk.with(self.caller, cx.common, |session, host| session.peer_closed(host)),
+            Talk::Handshake(_) => cx.common.connections.reset(self.caller.connection),
             Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }
 
-    fn resumed(&mut self, common: &mut Common) {
+    fn resumed(&mut self, cx: &mut Context<'_>) {
         match &mut self.talk {
-            Talk::Pop3(talk) => talk.resumed(self.caller, common),
-            Talk::Handshake(_) => self.handshake_resumed(common),
-            Talk::Smtp(talk) => talk.resumed(self.caller, common),
-            Talk::Http(talk) => talk.resumed(self.caller, common),
+            Talk::Pop3(talk) => talk.resumed(&mut cx.pop3(self.caller)),
+            Talk::Handshake(_) => self.handshake_resumed(cx),
+            Talk::Smtp(talk) => talk.resumed(&mut cx.smtp(self.caller)),
+            Talk::Http(talk) => talk.resumed(self.caller, cx.common),
             Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }
@@ -415,21 +437,21 @@ impl Session {
     }
 
     /// Offers what waits for the session, as long as it takes something.
-    fn go_on(&mut self, common: &mut Common, scratch: &mut [u8]) {
-        self.greet(common);
+    fn go_on(&mut self, cx: &mut Context<'_>, scratch: &mut [u8]) {
+        self.greet(cx);
         if let Talk::Pop3(talk) = &mut self.talk {
-            talk.go_on(self.caller, common);
+            talk.go_on(&mut cx.pop3(self.caller));
         }
         if self.caller.channel == Channel::Tls {
-            return self.records_wait(common);
+            return self.records_wait(cx);
         }
         loop {
-            let waiting = common.connections.copy_waiting(self.caller.connection, scratch);
-            let taken = self.text_arrived(scratch.get(..waiting).unwrap_or_default(), common);
+            let waiting = cx.common.connections.copy_waiting(self.caller.connection, scratch);
+            let taken = self.text_arrived(scratch.get(..waiting).unwrap_or_default(), cx);
             if taken == 0 {
                 return;
             }
-            common.connections.consumed(self.caller.connection, taken);
+            cx.common.connections.consumed(self.caller.connection, taken);
         }
     }
 
@@ -439,30 +461,30 @@ impl Session {
     }
 
     /// Asks for what the session waits for.
-    fn ask(&mut self, common: &mut Common) {
+    fn ask(&mut self, cx: &mut Context<'_>) {
         match self.waits_for() {
-            WaitsFor::Bytes if self.peer_half == PeerHalf::Closed => self.peer_closed(common),
-            WaitsFor::SendRoom => common.connections.want_room(common.turn.now, self.caller.connection),
-            WaitsFor::Handshake => self.handshake_begins(common),
-            WaitsFor::Turn => common.connections.resume(self.caller.connection.0),
+            WaitsFor::Bytes if self.peer_half == PeerHalf::Closed => self.peer_closed(cx),
+            WaitsFor::SendRoom => cx.common.connections.want_room(cx.common.turn.now, self.caller.connection),
+            WaitsFor::Handshake => self.handshake_begins(cx.common),
+            WaitsFor::Turn => cx.common.connections.resume(self.caller.connection.0),
             WaitsFor::Bytes | WaitsFor::Us | WaitsFor::Nothing => {}
         }
     }
 
     /// The connection is gone: what the session held is given back.
-    fn ended(mut self, common: &mut Common) {
+    fn ended(mut self, cx: &mut Context<'_>) {
         if self.caller.channel == Channel::Tls {
-            self.tls_ended(common);
+            self.tls_ended(cx.common);
         }
-        self.peer_closed(common);
+        self.peer_closed(cx);
         match &mut self.talk {
-            Talk::Pop3(talk) => talk.ended(self.caller, common),
-            Talk::Http(talk) => talk.ended(self.caller, common),
+            Talk::Pop3(talk) => talk.ended(&mut cx.pop3(self.caller)),
+            Talk::Http(talk) => talk.ended(self.caller, cx.common),
             Talk::Smtp(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
-        common.connections.set_deadline(common.turn.now, self.caller.connection, None);
+        cx.common.connections.set_deadline(cx.common.turn.now, self.caller.connection, None);
         if let Guest::Counted(kind) = self.guest {
-            common.strangers.leaves(kind, self.caller.address);
+            cx.inbound.strangers().leaves(kind, self.caller.address);
         }
     }
 }

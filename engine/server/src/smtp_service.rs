@@ -10,7 +10,7 @@ mod filter;
 mod greylist;
 mod incoming;
 mod limits;
-pub(crate) mod lists;
+mod lists;
 mod login;
 mod posting;
 pub(crate) mod proof;
@@ -20,14 +20,20 @@ mod sender;
 mod waiting;
 
 use alloc::boxed::Box;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use connections::{Caller, Channel};
-use machine::Micros;
-use mail::Deed;
-use message::{Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Revision, return_path};
-use resolver::{Known, QuestionNumber};
+use compute::Compute;
+use configuration::{Access, Configuration};
+use connections::{Caller, Channel, Connections, Stir};
+use dns::Name;
+use machine::{Micros, Turn, UnixTime};
+use mail::{Deed, Greylist, Strangers};
+use message::{
+    Assurance, DateTimeNow, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Revision, return_path,
+};
+use net::Net;
+use resolver::{Known, Names, QuestionNumber};
 use sasl::{Credentials, Puzzle};
 use smtp::{
     Envelope, Extensions, ForwardPath, Haste, Holds, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings,
@@ -37,11 +43,16 @@ use sometimes::buggify;
 use store::{AccountId, Head, Outcome, Recipient, Refusal, State};
 use tasks::{Continuation, Entry, FrameId};
 
-use crate::archive::{LetterId, Reply};
-use crate::common::Common;
-use crate::identifier::Identifier;
-use crate::logins::Attempt;
+use crate::archive::{Archive, LetterId, Reply};
+use crate::console::ConsoleLines;
+use crate::directory::Directory;
+use crate::filter::Filter;
+use crate::identifier::{Identifier, Identifiers};
+use crate::logins::{self, Attempt, Logins};
 use crate::session::WaitsFor;
+use crate::signing::Signer;
+use crate::sizes::Sizes;
+use crate::strangers::{is_judged, is_near};
 
 use waiting::Point;
 
@@ -49,9 +60,9 @@ use allowance::Permission;
 use ending::Ending;
 use filter::Inquiry;
 use incoming::{Incoming, message_refusal};
-use lists::Standing;
+use lists::{Lists, Standing};
 use posting::Posting;
-use proof::Proof;
+use proof::{Checks, Proof};
 use quota::Taken;
 use sender::Finding;
 
@@ -74,8 +85,156 @@ pub(crate) const TRACE_BYTES_MAX: usize = Head::OCTETS_MAX;
 
 const _: () = assert!(RETURN_PATH_BYTES_MAX + RECEIVED_BYTES_MAX <= TRACE_BYTES_MAX);
 
+/// What SMTP sessions of a core share.
+pub(crate) struct Inbound {
+    hostname: String,
+    settings: Settings,
+    date_now: DateTimeNow,
+    identifiers: Identifiers,
+    /// Records for transactions that no session uses.
+    #[expect(clippy::vec_box, reason = "a session takes a pointer, not the record")]
+    transactions: Vec<Box<Transaction>>,
+    /// Where the trace fields of a message are put together.
+    trace: Box<[u8; TRACE_BYTES_MAX]>,
+    /// What clients have done lately.
+    strangers: Strangers,
+    /// How long a client from outside is listened to before it is greeted.
+    greeting_delay: Option<Micros>,
+    /// The senders whose messages are deferred until they come again, if any are.
+    greylist: Option<Greylist>,
+    /// Lists of addresses that clients are looked up in.
+    lists: Lists,
+    /// The filter that is asked about messages, if there is one.
+    filter: Option<Filter>,
+    checks: Checks,
+}
+
+/// The parts of a core that SMTP sessions use.
+pub(crate) struct Context<'c> {
+    pub(crate) turn: Turn,
+    pub(crate) connections: &'c mut Connections,
+    pub(crate) store: &'c mut Archive,
+    pub(crate) directory: &'c Directory,
+    pub(crate) logins: &'c mut Logins,
+    pub(crate) signer: &'c mut Signer,
+    pub(crate) names: &'c mut Names,
+    pub(crate) compute: &'c mut Compute,
+    pub(crate) console: &'c mut ConsoleLines,
+}
+
+impl Context<'_> {
+    /// Whether the rules for strangers apply to the client.
+    fn is_judged(&self, caller: Caller) -> bool {
+        is_judged(caller, self.connections.net(), self.logins.access())
+    }
+
+    /// The account that mail for `path` is delivered to.
+    fn recipient(&self, path: &ForwardPath<'_>) -> Result<AccountId, RecipientRefusal> {
+        self.directory.recipient(self.store, |address| self.connections.net().has_address(address), path)
+    }
+
+    /// What logs clients in, and the parts that it uses.
+    fn logins(&mut self) -> (&mut Logins, logins::Context<'_>) {
+        let Context { turn, connections, store, directory, compute, logins, .. } = self;
+        (logins, logins::Context { turn: *turn, connections, store, directory, compute })
+    }
+}
+
+/// A client's connection, with what its session acts on.
+pub(crate) struct SmtpCall<'c> {
+    pub(crate) caller: Caller,
+    pub(crate) inbound: &'c mut Inbound,
+    pub(crate) cx: Context<'c>,
+}
+
+/// How much of what SMTP sessions share is in use.
+pub(crate) struct InboundInUse {
+    pub(crate) transactions_left: usize,
+    pub(crate) searches: usize,
+    pub(crate) checks: usize,
+    pub(crate) kept_for_proofs: usize,
+    pub(crate) inquiries: usize,
+    pub(crate) kept_for_filter: usize,
+}
+
+impl Inbound {
+    /// `greylist_key`: the same on all cores, so that each knows what the others learn. The other keys are random.
+    pub(crate) fn new(configuration: &Configuration, sizes: &Sizes, seed: InboundSeed, wall: UnixTime) -> Inbound {
+        let InboundSeed { cores, greylist_key, identifiers, strangers_key, proofs_key } = seed;
+        let abuse = &configuration.abuse;
+        let trusted = abuse.trusted_arc.iter().filter_map(|domain| Name::parse(domain.as_str()).ok());
+        Inbound {
+            hostname: configuration.hostname.as_str().to_string(),
+            settings: Settings::default(),
+            date_now: DateTimeNow::new(wall),
+            identifiers,
+            transactions: (0..sizes.transactions).map(|_| Box::new(Transaction::with_room())).collect(),
+            trace: Box::new([0; TRACE_BYTES_MAX]),
+            strangers: Strangers::new(abuse.limits, strangers_key),
+            greeting_delay: Some(abuse.greeting_delay).filter(|delay| delay.0 > 0),
+            greylist: abuse.greylist.map(|delay| Greylist::new(delay, greylist_key, cores)),
+            lists: Lists::new(abuse),
+            filter: configuration.filter.as_ref().map(|named| Filter::new(named, configuration, sizes.filter_bytes())),
+            checks: Checks::new(trusted.collect(), proofs_key),
+        }
+    }
+
+    /// Whether all records of transactions are in use.
+    pub(crate) fn is_without_transactions(&self) -> bool {
+        self.transactions.is_empty()
+    }
+
+    /// What clients have done lately, whatever they speak.
+    #[inline]
+    pub(crate) fn strangers(&mut self) -> &mut Strangers {
+        &mut self.strangers
+    }
+
+    /// What this core and others tell each other about senders that come again.
+    #[inline]
+    pub(crate) fn greylist(&mut self) -> Option<&mut Greylist> {
+        self.greylist.as_mut()
+    }
+
+    /// Whether other cores are to be told about such senders.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.greylist.as_ref().is_some_and(Greylist::has_news)
+    }
+
+    /// How long the client is listened to before it is greeted, if it is.
+    pub(crate) fn greeting_delay(&self, caller: Caller, net: &Net, access: &Access) -> Option<Micros> {
+        self.greeting_delay.filter(|_| is_judged(caller, net, access))
+    }
+
+    /// What is in use now.
+    pub(crate) fn in_use(&self) -> InboundInUse {
+        let filter = self.filter.as_ref();
+        InboundInUse {
+            transactions_left: self.transactions.len(),
+            searches: self.lists.searches,
+            checks: self.checks.under_way,
+            kept_for_proofs: self.checks.kept.held(),
+            inquiries: filter.map_or(0, Filter::under_way),
+            kept_for_filter: filter.map_or(0, |filter| filter.kept),
+        }
+    }
+}
+
+/// What is drawn or given for the SMTP sessions of a core at its start.
+pub(crate) struct InboundSeed {
+    pub(crate) cores: u8,
+    /// The same on all cores, so that each knows what the others learn.
+    pub(crate) greylist_key: [u8; 16],
+    pub(crate) identifiers: Identifiers,
+    /// Random.
+    pub(crate) strangers_key: [u8; 16],
+    /// Random.
+    pub(crate) proofs_key: [u8; 16],
+}
+
 /// One SMTP connection.
-pub(crate) struct Conversation {
+pub(crate) struct SmtpConversation {
     session: smtp::Session,
     pub(crate) transaction: Option<Box<Transaction>>,
     client: Option<Box<Client>>,
@@ -143,25 +302,24 @@ impl Transaction {
     }
 }
 
-impl Conversation {
+impl SmtpConversation {
     /// A client has connected: greets it.
-    pub(crate) fn begin(caller: Caller, common: &mut Common) -> Conversation {
-        Conversation::with_session(|hands| smtp::Session::connected(hands), caller, common)
+    pub(crate) fn begin(call: &mut SmtpCall<'_>) -> SmtpConversation {
+        SmtpConversation::with_session(|host| smtp::Session::connected(host), call)
     }
 
     /// A client has asked for TLS, and speaks it now.
-    pub(crate) fn secured(caller: Caller, common: &mut Common) -> Conversation {
-        Conversation::with_session(|hands| smtp::Session::secured(hands), caller, common)
+    pub(crate) fn secured(call: &mut SmtpCall<'_>) -> SmtpConversation {
+        SmtpConversation::with_session(|host| smtp::Session::secured(host), call)
     }
 
     fn with_session(
-        begin: impl FnOnce(&mut Hands<'_>) -> smtp::Session,
-        caller: Caller,
-        common: &mut Common,
-    ) -> Conversation {
+        begin: impl FnOnce(&mut SmtpHost<'_, '_>) -> smtp::Session,
+        call: &mut SmtpCall<'_>,
+    ) -> SmtpConversation {
         let (mut transaction, mut client) = (None, None);
-        let session = begin(&mut Hands { common, caller, transaction: &mut transaction, client: &mut client });
-        Conversation { session, transaction, client }
+        let session = begin(&mut SmtpHost::of(call, &mut transaction, &mut client));
+        SmtpConversation { session, transaction, client }
     }
 
     pub(crate) fn waits_for(&self) -> WaitsFor {
@@ -181,17 +339,17 @@ impl Conversation {
     }
 
     /// Whether it waits for a letter that holds of what others may wait for: see `pressure`.
-    pub(crate) fn holds_and_waits(&self, common: &Common) -> bool {
+    pub(crate) fn holds_and_waits(&self, store: &Archive) -> bool {
         self.spread_letter().is_some_and(|letter| match self.session.waits_for() {
             smtp::WaitsFor::MessageRoom => true,
-            smtp::WaitsFor::Stored => self.ends_without_room() || common.store.is_preparing(letter),
+            smtp::WaitsFor::Stored => self.ends_without_room() || store.is_preparing(letter),
             _ => false,
         })
     }
 
     /// Has its complete letter refused, if that may be; false: it may not.
-    pub(crate) fn give_up_letter(&self, common: &mut Common) -> bool {
-        self.spread_letter().is_some_and(|letter| common.store.refuse_preparing(letter, Refusal::Busy))
+    pub(crate) fn give_up_letter(&self, store: &mut Archive) -> bool {
+        self.spread_letter().is_some_and(|letter| store.refuse_preparing(letter, Refusal::Busy))
     }
 
     fn message(&self) -> Option<&Incoming> {
@@ -213,12 +371,11 @@ impl Conversation {
     /// Lets the session act.
     pub(crate) fn with<R>(
         &mut self,
-        caller: Caller,
-        common: &mut Common,
-        act: impl FnOnce(&mut smtp::Session, &mut Hands<'_>) -> R,
+        call: &mut SmtpCall<'_>,
+        act: impl FnOnce(&mut smtp::Session, &mut SmtpHost<'_, '_>) -> R,
     ) -> R {
-        let Conversation { session, transaction, client } = self;
-        act(session, &mut Hands { common, caller, transaction, client })
+        let SmtpConversation { session, transaction, client } = self;
+        act(session, &mut SmtpHost::of(call, transaction, client))
     }
 
     pub(crate) fn is_logged_in(&self) -> bool {
@@ -226,10 +383,10 @@ impl Conversation {
     }
 
     /// The session's turn has come: its login is to be decided, or a signature under its message.
-    pub(crate) fn resumed(&mut self, caller: Caller, common: &mut Common) {
-        self.with(caller, common, |session, hands| {
-            login::decide(session, hands);
-            ending::resumed(session, hands);
+    pub(crate) fn resumed(&mut self, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| {
+            login::decide(session, host);
+            ending::resumed(session, host);
         });
     }
 
@@ -239,64 +396,69 @@ impl Conversation {
 
     /// The password of an account has changed. An attempt to log in is decided by what the password
     /// is then.
-    pub(crate) fn password_changed(&mut self, account: AccountId, caller: Caller, common: &mut Common) {
+    pub(crate) fn password_changed(&mut self, account: AccountId, call: &mut SmtpCall<'_>) {
         if self.is_of(account) {
-            self.with(caller, common, |session, hands| session.password_changed(hands));
+            self.with(call, |session, host| session.password_changed(host));
         }
     }
 
     /// The machine is about to go away.
-    pub(crate) fn stopping(&mut self, caller: Caller, common: &mut Common) {
-        self.with(caller, common, |session, hands| {
-            session.stopping(hands);
-            ending::given_up(session, hands);
+    pub(crate) fn stopping(&mut self, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| {
+            session.stopping(host);
+            ending::given_up(session, host);
         });
     }
 
     /// This came of a question about who sends, or about a message.
-    pub(crate) fn name_known(&mut self, number: QuestionNumber, known: Known, caller: Caller, common: &mut Common) {
-        self.with(caller, common, |session, hands| {
-            let others = ending::name_known(number, known, session, hands);
-            if let Some(known) = others.and_then(|known| lists::name_known(number, known, session, hands)) {
-                sender::name_known(number, known, session, hands);
+    pub(crate) fn name_known(&mut self, number: QuestionNumber, known: Known, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| {
+            let others = ending::name_known(number, known, session, host);
+            if let Some(known) = others.and_then(|known| lists::name_known(number, known, session, host)) {
+                sender::name_known(number, known, session, host);
             }
         });
     }
 
     /// The owner of an account has replied.
-    pub(crate) fn replied(&mut self, reply: &mut Option<Reply>, caller: Caller, common: &mut Common) {
-        self.with(caller, common, |session, hands| match reply.take() {
-            Some(Reply::Usage(used)) => quota::learn(used, session, hands),
-            Some(Reply::MaySend(permitted)) => allowance::learn(permitted, session, hands),
+    pub(crate) fn replied(&mut self, reply: &mut Option<Reply>, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| match reply.take() {
+            Some(Reply::Usage(used)) => quota::learn(used, session, host),
+            Some(Reply::MaySend(permitted)) => allowance::learn(permitted, session, host),
             other => *reply = other,
         });
     }
 
+    /// Something has happened to the connection by which the filter is asked about the message.
+    pub(crate) fn filter_stirred(&mut self, stir: Stir, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| ending::filter_stirred(stir, session, host));
+    }
+
     /// A deadline has passed: the session's, or that of an answer held back, or of what is found out about who sends or about a message.
-    pub(crate) fn deadline_expired(&mut self, caller: Caller, common: &mut Common) {
-        self.with(caller, common, |session, hands| {
-            let is_other = login::answer_held_back(session, hands)
-                || lists::given_up(session, hands)
-                || sender::given_up(session, hands)
-                || ending::given_up(session, hands);
+    pub(crate) fn deadline_expired(&mut self, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| {
+            let is_other = login::answer_held_back(session, host)
+                || lists::given_up(session, host)
+                || sender::given_up(session, host)
+                || ending::given_up(session, host);
             if !is_other {
-                session.deadline_expired(hands);
+                session.deadline_expired(host);
             }
         });
     }
 
     /// The store has done what the session waited for.
-    pub(crate) fn woken(&mut self, caller: Caller, entry: Entry, outcome: Outcome, common: &mut Common) {
-        let Some(point) = Point::of(entry) else { return common.forget(outcome) };
-        self.with(caller, common, |session, hands| match (point, outcome) {
+    pub(crate) fn woken(&mut self, entry: Entry, outcome: Outcome, call: &mut SmtpCall<'_>) {
+        let Some(point) = Point::of(entry) else { return call.cx.store.forget(outcome) };
+        self.with(call, |session, host| match (point, outcome) {
             (Point::Room, _) => {
-                session.message_room(hands);
-                ending::room_found(session, hands);
+                session.message_room(host);
+                ending::room_found(session, host);
             }
-            (_, Outcome::Refused(refusal)) => session.message_stored(Err(message_refusal(refusal)), hands),
+            (_, Outcome::Refused(refusal)) => session.message_stored(Err(message_refusal(refusal)), host),
             (_, Outcome::Delivered) => {
-                let identifier = hands.identifier();
-                session.message_stored(Ok(identifier.as_bytes()), hands);
+                let identifier = host.identifier();
+                session.message_stored(Ok(identifier.as_bytes()), host);
             }
             // Nothing else acknowledges a letter.
             _ => {}
@@ -304,37 +466,48 @@ impl Conversation {
     }
 }
 
-/// A session's hands.
-pub(crate) struct Hands<'a> {
-    common: &'a mut Common,
+/// What an SMTP session acts by.
+pub(crate) struct SmtpHost<'a, 'c> {
+    inbound: &'a mut Inbound,
+    cx: &'a mut Context<'c>,
     caller: Caller,
     transaction: &'a mut Option<Box<Transaction>>,
     client: &'a mut Option<Box<Client>>,
 }
 
-impl Hands<'_> {
+impl<'a, 'c> SmtpHost<'a, 'c> {
+    #[inline]
+    fn of(
+        call: &'a mut SmtpCall<'c>,
+        transaction: &'a mut Option<Box<Transaction>>,
+        client: &'a mut Option<Box<Client>>,
+    ) -> SmtpHost<'a, 'c> {
+        let SmtpCall { caller, inbound, cx } = call;
+        SmtpHost { inbound, cx, caller: *caller, transaction, client }
+    }
+
     /// The name of the message that is on its way into the store.
     fn identifier(&self) -> Identifier {
         let message = self.transaction.as_ref().and_then(|transaction| transaction.message.as_ref());
         message.map(|message| message.identifier).unwrap_or_default()
     }
 
-    fn message(&mut self) -> Result<(&mut Common, &mut Incoming), MessageRefusal> {
+    fn message(&mut self) -> Result<(&mut Incoming, &mut Inbound, &mut Context<'c>), MessageRefusal> {
         let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
-        Ok((self.common, transaction.message.as_mut().ok_or(MessageRefusal::TryLater)?))
+        Ok((transaction.message.as_mut().ok_or(MessageRefusal::TryLater)?, self.inbound, self.cx))
     }
 
     fn message_dropped(&mut self) {
         let message = self.transaction.as_mut().and_then(|transaction| transaction.message.take());
         let Some(message) = message else { return };
         if let Some(mut proof) = message.proof {
-            proof.forget(self.caller, self.common);
+            proof.forget(self.caller, &mut self.inbound.checks, self.cx);
         }
-        if let Some(mut inquiry) = message.inquiry {
-            inquiry.forget(self.caller, self.common);
+        if let (Some(mut inquiry), Some(filter)) = (message.inquiry, &mut self.inbound.filter) {
+            inquiry.forget(self.caller, filter, self.cx);
         }
         if let Some(mut signing) = message.signing {
-            signing.forget(&mut self.common.signer, &mut self.common.compute);
+            signing.forget(self.cx.signer, self.cx.compute);
         }
     }
 
@@ -357,11 +530,11 @@ impl Hands<'_> {
             (Channel::Tls, Some(_)) => Assurance::TlsAndLogin,
         };
         let Some(transaction) = self.transaction.as_mut() else { return Err(MessageRefusal::TryLater) };
-        let common = &mut *self.common;
+        let (inbound, cx) = (&mut *self.inbound, &mut *self.cx);
         let received = Received {
             greeting_name: envelope.greeting_name,
             peer: self.caller.address,
-            hostname: &common.hostname,
+            hostname: &inbound.hostname,
             protocol: match envelope.protocol {
                 smtp::Protocol::Smtp => message::Protocol::Smtp,
                 smtp::Protocol::Esmtp => message::Protocol::Esmtp,
@@ -370,31 +543,30 @@ impl Hands<'_> {
             assurance,
             identifier: identifier.as_bytes(),
             recipient: (envelope.recipients == 1).then_some(transaction.first_recipient.as_str()),
-            at: common.date_now.at(common.turn.wall),
+            at: inbound.date_now.at(cx.turn.wall),
         };
-        let trace = common.trace.as_mut_slice();
+        let trace = inbound.trace.as_mut_slice();
         let message = transaction.message.as_ref();
         let is_said_last =
-            message.is_some_and(|message| message.is_judged() || message.signing.is_some() && common.signer.has_keys());
+            message.is_some_and(|message| message.is_judged() || message.signing.is_some() && cx.signer.has_keys());
         let is_elsewhere = transaction.posting.is_wanted();
         let above = if is_said_last || is_elsewhere { Some(0) } else { return_path(&transaction.reverse_path, trace) };
         let length = above
             .and_then(|start| Some(start + received.write(trace.get_mut(start..)?)?))
             .ok_or(MessageRefusal::TryLater)?;
-        let trace = common.trace.get(..length).unwrap_or_default();
+        let trace = inbound.trace.get(..length).unwrap_or_default();
         if let Some(message) = transaction.message.as_mut().filter(|message| !message.head.is_empty()) {
             message.head.extend_from_slice(trace);
             return Ok(());
         }
-        let taken = common.store.append(letter, trace, continuation).map_err(message_refusal)?;
+        let taken = cx.store.append(letter, trace, continuation).map_err(message_refusal)?;
         if taken == length { Ok(()) } else { Err(MessageRefusal::TryLater) }
     }
 }
 
-impl sasl::Host for Hands<'_> {
+impl sasl::Host for SmtpHost<'_, '_> {
     fn puzzle(&mut self, name: &str) -> Puzzle {
-        let Common { logins, directory, store, .. } = &mut *self.common;
-        logins.puzzle(name, directory, store)
+        self.cx.logins.puzzle(name, self.cx.directory, self.cx.store)
     }
 
     fn login(&mut self, credentials: Credentials<'_>) {
@@ -402,45 +574,45 @@ impl sasl::Host for Hands<'_> {
     }
 }
 
-impl smtp::Actions for Hands<'_> {
+impl smtp::Actions for SmtpHost<'_, '_> {
     fn settings(&self) -> Settings {
-        let tls = match (self.caller.channel, self.common.connections.tls()) {
+        let tls = match (self.caller.channel, self.cx.connections.tls()) {
             (Channel::Tls, _) => Tls::Spoken,
             (_, secure) if !secure.serves(self.caller.service) => Tls::Absent,
             (_, secure) if !secure.may_begin() => Tls::Busy,
             _ => Tls::Offered,
         };
-        let (login, settings) = (self.login_setting(), self.common.smtp_settings);
+        let (login, settings) = (self.login_setting(), self.inbound.settings);
         if login == smtp::Login::Absent {
             // What strangers send is in a mailbox when they hear that we have it, or is not taken.
             let extensions = settings.extensions.without(Extensions::DSN);
-            let haste = if self.common.is_judged(self.caller) { Haste::Refused } else { Haste::Tolerated };
+            let haste = if self.cx.is_judged(self.caller) { Haste::Refused } else { Haste::Tolerated };
             return Settings { tls, login, haste, extensions, ..settings };
         }
-        let holds = Some(Holds { seconds_max: HOLD_SECONDS_MAX, now: self.common.turn.wall });
+        let holds = Some(Holds { seconds_max: HOLD_SECONDS_MAX, now: self.cx.turn.wall });
         Settings { tls, login, holds, ..settings }
     }
 
     fn send_room(&self) -> usize {
-        self.common.connections.send_room_within(self.caller, UNREAD_BYTES_MAX)
+        self.cx.connections.send_room_within(self.caller, UNREAD_BYTES_MAX)
     }
 
     fn reply(&mut self, bytes: &[u8]) {
-        self.common.connections.say(self.common.turn.now, self.caller, bytes);
+        self.cx.connections.say(self.cx.turn.now, self.caller, bytes);
     }
 
     fn hostname(&self) -> &str {
-        &self.common.hostname
+        &self.inbound.hostname
     }
 
     fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal> {
         self.check_sender(&mail.reverse_path)?;
-        match self.common.store.state() {
+        match self.cx.store.state() {
             State::Serving => {}
             State::ReadOnly(_) => return Err(SenderRefusal::DiskFailed),
             State::Opening | State::Refused(_) => return Err(SenderRefusal::Busy),
         }
-        if !self.common.store.has_room_for(mail.declared_bytes.unwrap_or(0)) {
+        if !self.cx.store.has_room_for(mail.declared_bytes.unwrap_or(0)) {
             return Err(SenderRefusal::StorageFull);
         }
         if buggify!(NoTransaction) {
@@ -449,7 +621,7 @@ impl smtp::Actions for Hands<'_> {
         if !self.may_do(Deed::Message) {
             return Err(SenderRefusal::TooOften);
         }
-        let mut transaction = self.common.transactions.pop().ok_or(SenderRefusal::Busy)?;
+        let mut transaction = self.inbound.transactions.pop().ok_or(SenderRefusal::Busy)?;
         transaction.reverse_path.push_str(mail.reverse_path.text());
         transaction.posting.note(mail);
         transaction.declared = mail.declared_bytes;
@@ -480,7 +652,7 @@ impl smtp::Actions for Hands<'_> {
         ending::forget(self);
         if let Some(mut transaction) = self.transaction.take() {
             transaction.clear();
-            self.common.transactions.push(transaction);
+            self.inbound.transactions.push(transaction);
         }
     }
 
@@ -488,20 +660,20 @@ impl smtp::Actions for Hands<'_> {
         let account = self.account();
         let origin = match account {
             Some(_) => Origin::Submitted,
-            None if self.common.is_near(self.caller.address) => Origin::Relayed,
+            None if is_near(self.caller.address, self.cx.connections.net()) => Origin::Relayed,
             None => Origin::Stranger,
         };
-        let submitter = account.and_then(|account| self.common.store.account(account));
+        let submitter = account.and_then(|account| self.cx.store.account(account));
         let author = submitter.map_or_else(String::new, |submitter| submitter.address.into());
         let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
         transaction.permission.check()?;
-        let (letter, head) = transaction.begin(account, self.common)?;
-        let identifier = self.common.identifiers.next();
+        let (letter, head) = transaction.begin(account, self.cx.store)?;
+        let identifier = self.inbound.identifiers.next();
         let proof = transaction.sender(envelope.greeting_name).map(Proof::new);
-        let inquiry = account.is_none().then(|| Inquiry::begin(envelope.greeting_name, self.caller, self.common));
-        let inquiry = inquiry.flatten();
+        let inquiry = (self.inbound.filter.is_some() && account.is_none() && self.cx.is_judged(self.caller))
+            .then(|| Inquiry::begin(envelope.greeting_name));
         let revision = Revision::new(origin);
-        let signing = (origin == Origin::Submitted).then(|| self.common.signer.begin(self.caller.address));
+        let signing = (origin == Origin::Submitted).then(|| self.cx.signer.begin(self.caller.address));
         let ending = Ending::NotYet;
         let message = Incoming { letter, head, identifier, author, revision, proof, inquiry, signing, ending };
         transaction.message = Some(message);
@@ -510,8 +682,8 @@ impl smtp::Actions for Hands<'_> {
 
     fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal> {
         let (continuation, caller) = (self.continuation(Point::Room), self.caller);
-        let (common, incoming) = self.message()?;
-        let taken = incoming.put(bytes, common, continuation);
+        let (incoming, inbound, cx) = self.message()?;
+        let taken = incoming.put(bytes, inbound, cx, continuation);
         let taken = match &incoming.revision {
             revision if revision.hops() >= HOPS_MAX => Err(MessageRefusal::Loop),
             revision if revision.fields() > FIELDS_MAX => Err(MessageRefusal::TooManyFields),
@@ -519,11 +691,12 @@ impl smtp::Actions for Hands<'_> {
         };
         let taken = taken.and_then(|taken| {
             let looked_at = bytes.get(..taken).unwrap_or(bytes);
-            let checked = incoming.proof.as_mut().map_or(Ok(()), |proof| proof.arrived(looked_at, caller, common));
+            let proof = incoming.proof.as_mut();
+            let checked = proof.map_or(Ok(()), |proof| proof.arrived(looked_at, caller, &mut inbound.checks, cx));
             checked.map(|()| taken)
         });
-        if let (Ok(taken), Some(inquiry)) = (taken, &mut incoming.inquiry) {
-            inquiry.arrived(bytes.get(..taken).unwrap_or(bytes), common);
+        if let (Ok(taken), Some(inquiry), Some(filter)) = (taken, &mut incoming.inquiry, &mut inbound.filter) {
+            inquiry.arrived(bytes.get(..taken).unwrap_or(bytes), filter);
         }
         taken.inspect_err(|_| self.message_abort())
     }
@@ -533,8 +706,8 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn message_abort(&mut self) {
-        if let Ok((common, incoming)) = self.message() {
-            common.store.abort(incoming.letter);
+        if let Ok((incoming, _, cx)) = self.message() {
+            cx.store.abort(incoming.letter);
         }
         self.message_dropped();
     }
@@ -544,10 +717,10 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn set_deadline(&mut self, after: Option<Micros>) {
-        self.common.connections.set_deadline(self.common.turn.now, self.caller.connection, after);
+        self.cx.connections.set_deadline(self.cx.turn.now, self.caller.connection, after);
     }
 
     fn close(&mut self) {
-        self.common.connections.close(self.common.turn.now, self.caller);
+        self.cx.connections.close(self.cx.turn.now, self.caller);
     }
 }

@@ -1,20 +1,16 @@
 //! How an engine is made: every table, pool and queue gets its size here, once.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use budget::MemoryBudget;
 use compute::Compute;
 use configuration::{Configuration, Network};
 use connections::{Connections, TlsTable};
-use dns::Name;
 use http::Remembered;
 use machine::{Card, CoreId, Entropy, Machine, Turn};
-use mail::{Greylist, Strangers};
 use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use resolver::Names;
@@ -31,18 +27,17 @@ use crate::cores::{Papers, Seed};
 use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::expiry::Expiry;
-use crate::filter::Filter;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
 use crate::making::Making;
+use crate::pop3_service::Pop3;
 use crate::queue::Queue;
 use crate::sending::Parcels;
+use crate::session::Services;
 use crate::signing::Signer;
 use crate::sizes::Sizes;
-use crate::smtp_service::lists::Lists;
-use crate::smtp_service::proof::POOL_BYTES;
-use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
+use crate::smtp_service::{Inbound, InboundSeed};
 
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.
@@ -59,11 +54,26 @@ impl Engine {
         let net = Net::new(&network(&configuration, &sizes, own), &card, &secret, now);
         let tls = TlsTable::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections);
         let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
+        // Each draws from the machine in its turn: another order would be another run of a simulation.
+        let store = Archive::new((core, cores), &sizes, random(machine), machine.disk());
+        let [identifiers, of_inbound] = Identifiers::pair(u64::from_le_bytes(random(machine)));
+        let memory = MemoryBudget::new(sizes.memory_pool_bytes(), random(machine));
+        let keys = [random(machine), random(machine)];
+        let logins = Logins::new(cores, configuration.access.clone(), keys, Nonces::new(random(machine)));
+        let names = Names::new(core, configuration.network.as_ref(), random(machine));
+        let seed = InboundSeed {
+            cores,
+            greylist_key: secret.first_chunk().copied().unwrap_or_default(),
+            identifiers: of_inbound,
+            strangers_key: random(machine),
+            proofs_key: random(machine),
+        };
+        let services = Services { inbound: Inbound::new(&configuration, &sizes, seed, wall), pop3: Pop3::default() };
         let common = Common {
             turn: Turn { now, wall },
             date_now: DateTimeNow::new(wall),
             connections,
-            store: Archive::new((core, cores), &sizes, random(machine), machine.disk()),
+            store,
             clerks: Clerks::new(),
             holds: Holds::new(now),
             queue: Queue::new(now),
@@ -71,45 +81,36 @@ impl Engine {
             rows: WrittenRows::new(),
             hostname: configuration.hostname.as_str().to_string(),
             directory: Directory::new(&configuration),
-            identifiers: Identifiers::new(u64::from_le_bytes(random(machine))),
-            smtp_settings: smtp::Settings::default(),
-            transactions: (0..sizes.transactions).map(|_| Box::new(Transaction::with_room())).collect(),
-            trace: Box::new([0; TRACE_BYTES_MAX]),
+            identifiers,
             uploads: VecDeque::new(),
-            memory: MemoryBudget::new(sizes.memory_pool_bytes(), random(machine)),
+            memory,
             bodies: 0,
             replies: 0,
             bodies_max: sizes.http_bodies_bytes(),
-            logins: Logins::new(
-                cores,
-                configuration.access.clone(),
-                [random(machine), random(machine)],
-                Nonces::new(random(machine)),
-            ),
+            logins,
             compute: Compute::new(core, cores, Arc::clone(&signing_keys)),
-            names: Names::new(core, configuration.network.as_ref(), random(machine)),
-            greeting_delay: Some(configuration.abuse.greeting_delay).filter(|delay| delay.0 > 0),
-            strangers: Strangers::new(configuration.abuse.limits, random(machine)),
-            greylist: greylist(&configuration, cores, &secret),
-            lists: Lists::new(&configuration.abuse),
-            filter: configuration.filter.as_ref().map(|named| Filter::new(named, sizes.filter_bytes())),
-            trusted_sealers: trusted_sealers(&configuration),
-            checks: 0,
-            kept_for_proofs: MemoryBudget::new(POOL_BYTES, random(machine)),
+            names,
             signer: Signer::new(signing_keys, random(machine)),
             site,
             pages: Remembered::nothing(),
             https_only: configuration.web.https_only,
             logs_requests: configuration.web.access_log,
             console: ConsoleLines::new(),
-            orphans: Vec::new(),
         };
         let (making, expiry) = match core {
             CoreId::FIRST => (Making::of(&configuration.users), Expiry::of(&certificates)),
             _ => (Making::default(), Expiry::default()),
         };
         let certificates = Certificates::new(certificates);
-        Engine::with(core, lanes, Parcels::new(core, card.queues), common, sizes, making, (certificates, expiry))
+        Engine::with(
+            core,
+            lanes,
+            Parcels::new(core, card.queues),
+            (common, services),
+            sizes,
+            making,
+            (certificates, expiry),
+        )
     }
 }
 
@@ -133,16 +134,6 @@ fn network(configuration: &Configuration, sizes: &Sizes, cores: Cores) -> Config
         pools: sizes.pools(),
     };
     Config { addressing, ipv6, limits, cores }
-}
-
-fn trusted_sealers(configuration: &Configuration) -> Vec<Name> {
-    configuration.abuse.trusted_arc.iter().filter_map(|domain| Name::parse(domain.as_str()).ok()).collect()
-}
-
-/// All cores have one key, so that each knows what the others learn.
-fn greylist(configuration: &Configuration, cores: u8, secret: &[u8; 32]) -> Option<Greylist> {
-    let key = secret.first_chunk().copied().unwrap_or_default();
-    configuration.abuse.greylist.map(|delay| Greylist::new(delay, key, cores))
 }
 
 fn ipv4_addressing(network: &Network) -> Addressing {

@@ -76,7 +76,7 @@ impl Engine {
             Outcome::Room => self.keep_on(),
             Outcome::Delivered => self.show_kept(),
             Outcome::Refused(refusal) => self.not_kept(refusal),
-            other => self.common.forget(other),
+            other => self.common.store.forget(other),
         }
     }
 

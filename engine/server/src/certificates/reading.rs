@@ -141,7 +141,7 @@ impl Engine {
                 _ => {}
             }
         }
-        self.common.forget(outcome);
+        self.common.store.forget(outcome);
     }
 
     fn letter_is_read(&mut self) {

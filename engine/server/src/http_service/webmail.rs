@@ -21,7 +21,7 @@ impl Errand {
     /// Something of the webmail was asked. `None`: it waits for whom it was sent to.
     pub(super) fn webmail(question: &Question<'_>, caller: Caller, common: &mut Common) -> Option<Errand> {
         let host = host_over_tls(question.host, common);
-        let most = Most { form_bytes: common.bodies_max, message_octets: common.smtp_settings.message_bytes_max };
+        let most = Most { form_bytes: common.bodies_max, message_octets: smtp::Settings::default().message_bytes_max };
         let door = webmail::asked(question, host, caller.channel == Channel::Tls, most);
         Errand::at(door, caller, common)
     }

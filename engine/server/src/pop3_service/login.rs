@@ -6,42 +6,41 @@ use pop3::LoginRefusal;
 use sasl::Credentials;
 use store::AccountId;
 
-use crate::common::Common;
 use crate::logins::{AttemptState, Decision};
 use crate::maildrop::{OpenMaildrop, Opened};
 
-use super::{Hands, Point, State};
+use super::{Point, Pop3Host, State};
 
 /// The client has said who it is. What comes of that is decided in a later turn.
-pub(super) fn begin(credentials: Credentials<'_>, hands: &mut Hands<'_>) {
-    let (logins, mut cx) = hands.common.logins();
-    hands.state.attempt = Some(Box::new(logins.begin(credentials, hands.caller, &mut cx)));
+pub(super) fn begin(credentials: Credentials<'_>, host: &mut Pop3Host<'_, '_>) {
+    let (logins, mut cx) = host.cx.logins();
+    host.state.attempt = Some(Box::new(logins.begin(credentials, host.caller, &mut cx)));
 }
 
 /// The attempt's turn has come: its hash is computed, or it needs none.
-pub(super) fn decide(session: &mut pop3::Session, hands: &mut Hands<'_>) {
-    let Some(attempt) = hands.state.attempt.as_mut() else { return };
-    let (logins, mut cx) = hands.common.logins();
-    match logins.decide(attempt, hands.caller, &mut cx) {
+pub(super) fn decide(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
+    let Some(attempt) = host.state.attempt.as_mut() else { return };
+    let (logins, mut cx) = host.cx.logins();
+    match logins.decide(attempt, host.caller, &mut cx) {
         Some(Decision::Granted(account)) => {
-            let at = hands.continuation(Point::Replied);
-            if let Some(done) = hands.common.store.ask_owner(OpenMaildrop(account), at) {
-                opened(done, session, hands);
+            let at = host.continuation(Point::Replied);
+            if let Some(done) = host.cx.store.ask_owner(OpenMaildrop(account), at) {
+                opened(done, session, host);
             }
         }
-        Some(Decision::Refused) => answer(Err(LoginRefusal::Credentials), session, hands),
-        Some(Decision::TooMany) => answer(Err(LoginRefusal::TryLater), session, hands),
+        Some(Decision::Refused) => answer(Err(LoginRefusal::Credentials), session, host),
+        Some(Decision::TooMany) => answer(Err(LoginRefusal::TryLater), session, host),
         Some(Decision::HeldBack) | None => {}
     }
 }
 
 /// The maildrop of an attempt that was granted is open, or is not to be had. It comes back if no attempt waits for it.
-pub(super) fn opened(opened: Opened, session: &mut pop3::Session, hands: &mut Hands<'_>) -> Option<Opened> {
-    if hands.state.attempt.as_ref().is_none_or(|attempt| attempt.state != AttemptState::Granted) {
+pub(super) fn opened(opened: Opened, session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) -> Option<Opened> {
+    if host.state.attempt.as_ref().is_none_or(|attempt| attempt.state != AttemptState::Granted) {
         return Some(opened);
     }
-    let described = opened.map(|maildrop| hands.state.maildrop.insert(maildrop).describe());
-    answer(described, session, hands);
+    let described = opened.map(|maildrop| host.state.maildrop.insert(maildrop).describe());
+    answer(described, session, host);
     None
 }
 
@@ -52,34 +51,33 @@ pub(super) fn awaits_maildrop_of(account: AccountId, state: &State) -> bool {
 
 /// The password that was right no longer is: an attempt that was granted is refused after all. Its
 /// maildrop, when it comes, is one that nobody wants.
-pub(super) fn refuse_granted(session: &mut pop3::Session, hands: &mut Hands<'_>) {
-    if hands.state.attempt.as_ref().is_some_and(|attempt| attempt.is_granted()) {
-        answer(Err(LoginRefusal::Credentials), session, hands);
+pub(super) fn refuse_granted(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
+    if host.state.attempt.as_ref().is_some_and(|attempt| attempt.is_granted()) {
+        answer(Err(LoginRefusal::Credentials), session, host);
     }
 }
 
 /// A deadline has passed: gives the answer that was held back until then. False when there is none.
-pub(super) fn answer_held_back(session: &mut pop3::Session, hands: &mut Hands<'_>) -> bool {
-    let is_held_back = hands.state.attempt.as_ref().is_some_and(|attempt| attempt.state == AttemptState::Refused);
+pub(super) fn answer_held_back(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) -> bool {
+    let is_held_back = host.state.attempt.as_ref().is_some_and(|attempt| attempt.state == AttemptState::Refused);
     if is_held_back {
-        answer(Err(LoginRefusal::Credentials), session, hands);
+        answer(Err(LoginRefusal::Credentials), session, host);
     }
     is_held_back
 }
 
 /// Nobody waits for the answer any more.
-pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
-    if let Some(attempt) = hands.state.attempt.take() {
-        let Common { logins, compute, turn, .. } = &mut *hands.common;
-        logins.abandon(&attempt, turn.now, compute);
+pub(super) fn drop_attempt(host: &mut Pop3Host<'_, '_>) {
+    if let Some(attempt) = host.state.attempt.take() {
+        host.cx.logins.abandon(&attempt, host.cx.turn.now, host.cx.compute);
     }
 }
 
-fn answer(result: Result<pop3::Maildrop, LoginRefusal>, session: &mut pop3::Session, hands: &mut Hands<'_>) {
-    let attempt = hands.state.attempt.take();
+fn answer(result: Result<pop3::Maildrop, LoginRefusal>, session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
+    let attempt = host.state.attempt.take();
     if let Some(attempt) = &attempt {
-        hands.common.logins.end(attempt, hands.common.turn.now);
+        host.cx.logins.end(attempt, host.cx.turn.now);
     }
     let signature = attempt.and_then(|attempt| attempt.signature());
-    session.login_answered(result.map(|maildrop| (maildrop, signature)), hands);
+    session.login_answered(result.map(|maildrop| (maildrop, signature)), host);
 }

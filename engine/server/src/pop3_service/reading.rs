@@ -11,7 +11,7 @@ use pop3::{MessageNumber, ReadError};
 use store::{Body, Outcome, Refusal, Uid};
 
 use super::Point;
-use super::{Hands, State};
+use super::{Pop3Host, State};
 
 /// Octets that the store reads at a time: [`Body::bytes`].
 const PART_OCTETS_MAX: u32 = 32_672;
@@ -61,98 +61,98 @@ impl Reading {
 }
 
 /// The session wants `message`.
-pub(super) fn begin(message: MessageNumber, hands: &mut Hands<'_>) {
-    let Some(maildrop) = &hands.state.maildrop else { return };
+pub(super) fn begin(message: MessageNumber, host: &mut Pop3Host<'_, '_>) {
+    let Some(maildrop) = &host.state.maildrop else { return };
     let octets = maildrop.octets(message);
     let uid = maildrop.uid(message).unwrap_or(Uid(0));
-    hands.state.reading = Some(Reading { uid, octets, taken: 0, refused: None });
+    host.state.reading = Some(Reading { uid, octets, taken: 0, refused: None });
     // What is started is never answered from within the call, and the session's deadline is set when the call has ended.
-    if let Err(refusal) = request_part(hands) {
-        if let Some(reading) = &mut hands.state.reading {
+    if let Err(refusal) = request_part(host) {
+        if let Some(reading) = &mut host.state.reading {
             reading.refused = Some(refusal);
         }
-        hands.common.connections.resume(hands.caller.connection.0);
-    } else if hands.state.read == Read::WantsPlace {
-        hands.common.connections.resume(hands.caller.connection.0);
+        host.cx.connections.resume(host.caller.connection.0);
+    } else if host.state.read == Read::WantsPlace {
+        host.cx.connections.resume(host.caller.connection.0);
     }
 }
 
 /// The session wants no more of its message.
-pub(super) fn stop(hands: &mut Hands<'_>) {
-    hands.state.reading = None;
-    hands.state.read = match hands.state.read {
+pub(super) fn stop(host: &mut Pop3Host<'_, '_>) {
+    host.state.reading = None;
+    host.state.read = match host.state.read {
         Read::Idle | Read::WantsRoom | Read::WantsPlace => Read::Idle,
         Read::UnderWay | Read::Unwanted => Read::Unwanted,
     };
 }
 
 /// There may be room for the next part.
-pub(super) fn go_on(session: &mut pop3::Session, hands: &mut Hands<'_>) {
-    if hands.state.wants_room() {
-        hands.state.read = Read::Idle;
-        request_or_fail(session, hands);
+pub(super) fn go_on(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
+    if host.state.wants_room() {
+        host.state.read = Read::Idle;
+        request_or_fail(session, host);
     }
 }
 
 /// There may be a place for the next part's read. False when the session wants none.
-pub(super) fn ask_again(session: &mut pop3::Session, hands: &mut Hands<'_>) -> bool {
-    if hands.state.read != Read::WantsPlace {
+pub(super) fn ask_again(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) -> bool {
+    if host.state.read != Read::WantsPlace {
         return false;
     }
-    hands.state.read = Read::Idle;
-    session.renew_deadline(hands);
-    request_or_fail(session, hands);
+    host.state.read = Read::Idle;
+    session.renew_deadline(host);
+    request_or_fail(session, host);
     true
 }
 
 /// Tells the session of a message that the store would not read.
-pub(super) fn end_if_refused(session: &mut pop3::Session, hands: &mut Hands<'_>) {
-    if let Some(refusal) = hands.state.reading.as_ref().and_then(|reading| reading.refused) {
-        end(Err(read_error(&Outcome::Refused(refusal))), session, hands);
+pub(super) fn end_if_refused(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
+    if let Some(refusal) = host.state.reading.as_ref().and_then(|reading| reading.refused) {
+        end(Err(read_error(&Outcome::Refused(refusal))), session, host);
     }
 }
 
 /// A part of a message has been read, or could not be.
-pub(super) fn read_ended(outcome: Outcome, session: &mut pop3::Session, hands: &mut Hands<'_>) {
-    let wanted = core::mem::take(&mut hands.state.read) == Read::UnderWay;
+pub(super) fn read_ended(outcome: Outcome, session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
+    let wanted = core::mem::take(&mut host.state.read) == Read::UnderWay;
     match outcome {
-        Outcome::Body(body) if wanted => pass_on(body, session, hands),
-        outcome if wanted => end(Err(read_error(&outcome)), session, hands),
+        Outcome::Body(body) if wanted => pass_on(body, session, host),
+        outcome if wanted => end(Err(read_error(&outcome)), session, host),
         outcome => {
-            hands.common.forget(outcome);
-            request_or_fail(session, hands);
+            host.cx.store.forget(outcome);
+            request_or_fail(session, host);
         }
     }
 }
 
 /// Gives the session what has been read of its message, and asks for the rest, or ends it.
-fn pass_on(body: Body, session: &mut pop3::Session, hands: &mut Hands<'_>) {
+fn pass_on(body: Body, session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     let is_empty = body.bytes().is_empty();
-    let count = session.message_bytes_arrived(body.bytes(), hands);
-    hands.common.store.give_back(body);
-    let Some(reading) = hands.state.reading.as_mut() else { return };
+    let count = session.message_bytes_arrived(body.bytes(), host);
+    host.cx.store.give_back(body);
+    let Some(reading) = host.state.reading.as_mut() else { return };
     reading.taken += count as u32;
     if reading.taken >= reading.octets {
-        end(Ok(()), session, hands);
+        end(Ok(()), session, host);
     } else if is_empty {
         // The message is shorter than its entry says: going on would find the same again.
-        end(Err(ReadError::Damaged), session, hands);
+        end(Err(ReadError::Damaged), session, host);
     } else {
-        request_or_fail(session, hands);
+        request_or_fail(session, host);
     }
 }
 
-fn request_or_fail(session: &mut pop3::Session, hands: &mut Hands<'_>) {
-    if let Err(refusal) = request_part(hands) {
-        end(Err(read_error(&Outcome::Refused(refusal))), session, hands);
+fn request_or_fail(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
+    if let Err(refusal) = request_part(host) {
+        end(Err(read_error(&Outcome::Refused(refusal))), session, host);
     }
 }
 
 /// Asks the store for the next part of the message that the session wants, or the connection for room.
-fn request_part(hands: &mut Hands<'_>) -> Result<(), Refusal> {
-    let room = hands.common.connections.send_room(hands.caller);
-    let continuation = hands.continuation(Point::Read);
-    let State { reading: Some(reading), maildrop: Some(maildrop), read: read @ Read::Idle, .. } = &mut *hands.state
+fn request_part(host: &mut Pop3Host<'_, '_>) -> Result<(), Refusal> {
+    let room = host.cx.connections.send_room(host.caller);
+    let continuation = host.continuation(Point::Read);
+    let State { reading: Some(reading), maildrop: Some(maildrop), read: read @ Read::Idle, .. } = &mut *host.state
     else {
         return Ok(());
     };
@@ -160,20 +160,20 @@ fn request_part(hands: &mut Hands<'_>) -> Result<(), Refusal> {
         *read = Read::WantsRoom;
         return Ok(());
     }
-    match hands.common.store.read(maildrop.account, reading.uid, reading.taken, continuation) {
+    match host.cx.store.read(maildrop.account, reading.uid, reading.taken, continuation) {
         Ok(()) => *read = Read::UnderWay,
         Err(Refusal::Busy) => {
             *read = Read::WantsPlace;
-            hands.common.connections.set_deadline(hands.common.turn.now, hands.caller.connection, Some(RETRY));
+            host.cx.connections.set_deadline(host.cx.turn.now, host.caller.connection, Some(RETRY));
         }
         Err(refusal) => return Err(refusal),
     }
     Ok(())
 }
 
-fn end(result: Result<(), ReadError>, session: &mut pop3::Session, hands: &mut Hands<'_>) {
-    hands.state.reading = None;
-    session.message_ended(result, hands);
+fn end(result: Result<(), ReadError>, session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
+    host.state.reading = None;
+    session.message_ended(result, host);
 }
 
 fn read_error(outcome: &Outcome) -> ReadError {

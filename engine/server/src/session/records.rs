@@ -8,7 +8,7 @@ use tls::{Event, Failure};
 
 use crate::common::Common;
 
-use super::{Session, WaitsFor};
+use super::{Context, Session, WaitsFor};
 
 impl Session {
     /// Whether nothing that has arrived since the last look makes another one worth it: a record is not whole yet.
@@ -24,26 +24,26 @@ impl Session {
     }
 
     /// Lets the session go on, with the records that wait in the connection if there are any.
-    pub(crate) fn records_wait(&mut self, common: &mut Common) {
+    pub(crate) fn records_wait(&mut self, cx: &mut Context<'_>) {
         let connection = self.caller.connection;
-        if common.connections.tls().held(connection) == 0 {
-            self.text_arrived(&[], common);
+        if cx.common.connections.tls().held(connection) == 0 {
+            self.text_arrived(&[], cx);
         }
-        if common.connections.net().waiting_bytes(connection) == 0 {
+        if cx.common.connections.net().waiting_bytes(connection) == 0 {
             return;
         }
         loop {
-            let mut waiting = common.connections.take_waiting(connection);
-            let done = self.records_arrived(waiting.bytes(), common);
-            if !common.connections.put_back(waiting, done) {
+            let mut waiting = cx.common.connections.take_waiting(connection);
+            let done = self.records_arrived(waiting.bytes(), cx);
+            if !cx.common.connections.put_back(waiting, done) {
                 return;
             }
         }
     }
 
     /// Records have arrived, or parts of them. Answers how many bytes are done with.
-    pub(crate) fn records_arrived(&mut self, bytes: &mut [u8], common: &mut Common) -> usize {
-        if !self.may_hear_records(common) {
+    pub(crate) fn records_arrived(&mut self, bytes: &mut [u8], cx: &mut Context<'_>) -> usize {
+        if !self.may_hear_records(cx.common) {
             return 0;
         }
         let connection = self.caller.connection;
@@ -53,20 +53,24 @@ impl Session {
             if self.waits_for() == WaitsFor::Nothing {
                 return bytes.len();
             }
-            let (count, event) =
-                common.connections.open(common.turn, connection, bytes.get_mut(done..).unwrap_or_default(), opening);
+            let (count, event) = cx.common.connections.open(
+                cx.common.turn,
+                connection,
+                bytes.get_mut(done..).unwrap_or_default(),
+                opening,
+            );
             done += count;
-            if common.connections.is_reset() {
+            if cx.common.connections.is_reset() {
                 return bytes.len();
             }
             match event {
                 Event::Plaintext(length) => {
                     let text = bytes.get(done..done + length).unwrap_or_default();
-                    let taken = self.text_arrived(text, common);
-                    if common.connections.is_reset() {
+                    let taken = self.text_arrived(text, cx);
+                    if cx.common.connections.is_reset() {
                         return bytes.len();
                     }
-                    done += common.connections.tls_mut().of_mut(connection).map_or(taken, |tls| tls.taken(taken));
+                    done += cx.common.connections.tls_mut().of_mut(connection).map_or(taken, |tls| tls.taken(taken));
                     if taken < length && self.waits_for() != WaitsFor::Bytes {
                         return done;
                     }
@@ -75,14 +79,14 @@ impl Session {
                 Event::Nothing => {}
                 Event::Bytes | Event::Established(_) => return done,
                 Event::Work => {
-                    self.handshake_is_due(common);
+                    self.handshake_is_due(cx.common);
                     return done;
                 }
                 Event::PeerClosed | Event::Failed(_) => {
                     if let Event::Failed(Failure::Refused(_)) = event {
                         sometimes!(RecordRefused);
                     }
-                    self.hears_no_more(common);
+                    self.hears_no_more(cx.common);
                     return done;
                 }
             }

@@ -19,7 +19,7 @@ use crate::common::Common;
 use crate::engine::Engine;
 use crate::pop3_service;
 
-use super::{PeerHalf, Session};
+use super::{Context, PeerHalf, Session};
 
 impl Engine {
     /// Hands the events to the sessions that they concern. The bytes of `Data` lie in `frame`.
@@ -78,7 +78,7 @@ impl Engine {
                 names.stream_stirred(turn.now, connection, stir, connections);
             }
             Owner::Outbound(frame) => self.line_stirred(frame, stir),
-            Owner::Filter(frame) => self.tell(frame, |session, common| session.filter_stirred(stir, common)),
+            Owner::Filter(frame) => self.tell(frame, |session, cx| session.filter_stirred(stir, cx)),
             Owner::Session => {}
         }
     }
@@ -103,8 +103,9 @@ impl Engine {
             Security::Implicit => Channel::Tls,
         };
         let caller = Caller { connection, address: peer, service: number, channel };
-        let mut session = Session::begin(service, caller, &mut self.common);
-        session.ask(&mut self.common);
+        let mut cx = self.session_context();
+        let mut session = Session::begin(service, caller, &mut cx);
+        session.ask(&mut cx);
         if let Some(place) = self.sessions.get_mut(connection.index()) {
             assert!(place.is_none(), "a connection's slot is taken again only after its session ended");
             *place = Some(session);
@@ -114,21 +115,21 @@ impl Engine {
 
     /// Bytes lie in the frame that has just arrived.
     pub(crate) fn session_bytes_arrived(&mut self, connection: ConnectionId, bytes: &mut [u8]) {
-        let Some((session, common)) = self.session_of(connection.0) else {
+        let Some((session, mut cx)) = self.session_of(connection.0) else {
             return self.bytes_without_session(connection, bytes);
         };
         let taken = match session.caller.channel {
-            Channel::Plain => session.text_arrived(bytes, common),
-            Channel::Tls => session.records_arrived(bytes, common),
+            Channel::Plain => session.text_arrived(bytes, &mut cx),
+            Channel::Tls => session.records_arrived(bytes, &mut cx),
         };
-        common.connections.keep(connection, bytes.get(taken..).unwrap_or_default());
-        session.ask(common);
+        cx.common.connections.keep(connection, bytes.get(taken..).unwrap_or_default());
+        session.ask(&mut cx);
         self.end_broken_session();
     }
 
     /// There is more for the session of `frame`, or more room.
     pub(crate) fn session_goes_on(&mut self, frame: FrameId) {
-        if self.session_of(frame).is_some_and(|(session, common)| session.is_within_record(common)) {
+        if self.session_of(frame).is_some_and(|(session, cx)| session.is_within_record(cx.common)) {
             return;
         }
         self.tell(frame, |_, _| {});
@@ -140,25 +141,25 @@ impl Engine {
 
     pub(crate) fn session_woken(&mut self, frame: FrameId, entry: Entry, outcome: Outcome) {
         match self.session_of(frame) {
-            Some(_) => self.tell(frame, |session, common| session.woken(entry, outcome, common)),
+            Some(_) => self.tell(frame, |session, cx| session.woken(entry, outcome, cx)),
             None if pop3_service::Point::of(entry) == Some(pop3_service::Point::Deleted) => {
-                self.common.orphan_ended(frame)
+                self.services.pop3.orphan_ended(frame, &mut self.common.store)
             }
-            None => self.common.forget(outcome),
+            None => self.common.store.forget(outcome),
         }
     }
 
     /// The owner of an account has replied to a question. What nothing waits for goes home.
     pub(crate) fn session_replied(&mut self, frame: FrameId, reply: Reply) {
         let mut reply = Some(reply);
-        self.tell(frame, |session, common| session.replied(&mut reply, common));
+        self.tell(frame, |session, cx| session.replied(&mut reply, cx));
         if let Some(unwanted) = reply {
             unwanted.give_back(&mut self.common.store);
         }
     }
 
     pub(crate) fn session_certificate_replaced(&mut self, frame: FrameId, replaced: Replaced) {
-        self.tell(frame, |session, common| session.certificate_replaced(replaced, common));
+        self.tell(frame, |session, cx| session.certificate_replaced(replaced, cx));
     }
 
     /// A clerk has answered what the client asked for.
@@ -169,17 +170,17 @@ impl Engine {
         {
             self.common.reply_left(number);
         }
-        self.tell(frame, |session, common| session.visit_answered(answer.told, common));
+        self.tell(frame, |session, cx| session.visit_answered(answer.told, cx));
     }
 
     /// There is more of a reply that stays open, or it is over.
     pub(crate) fn session_reply_goes_on(&mut self, frame: FrameId, told: Told) {
-        self.tell(frame, |session, common| session.visit_answered(told, common));
+        self.tell(frame, |session, cx| session.visit_answered(told, cx));
     }
 
     /// This came of a question about a name.
     pub(crate) fn session_name_known(&mut self, frame: FrameId, number: QuestionNumber, known: Known) {
-        self.tell(frame, |session, common| session.name_known(number, known, common));
+        self.tell(frame, |session, cx| session.name_known(number, known, cx));
     }
 
     pub(crate) fn session_deadline_expired(&mut self, frame: FrameId) {
@@ -195,25 +196,29 @@ impl Engine {
             return;
         }
         if let Some(session) = self.sessions.get_mut(frame.index()).and_then(Option::take) {
-            session.ended(&mut self.common);
+            session.ended(&mut self.session_context());
         }
     }
 
+    fn session_context(&mut self) -> Context<'_> {
+        self.services.with(&mut self.common)
+    }
+
     /// Tells the session of `frame` something, and lets it go on from there as far as it comes.
-    pub(crate) fn tell(&mut self, frame: FrameId, news: impl FnOnce(&mut Session, &mut Common)) {
+    pub(crate) fn tell(&mut self, frame: FrameId, news: impl FnOnce(&mut Session, &mut Context<'_>)) {
         let Some(session) = self.sessions.get_mut(frame.index()).and_then(Option::as_mut) else { return };
         if session.caller.connection.0 != frame {
             return;
         }
-        let common = &mut self.common;
-        news(session, common);
-        session.go_on(common, self.scratch.as_mut_slice());
-        session.ask(common);
+        let cx = &mut self.services.with(&mut self.common);
+        news(session, cx);
+        session.go_on(cx, self.scratch.as_mut_slice());
+        session.ask(cx);
         self.end_broken_session();
     }
 
     /// Tells every session the same.
-    pub(crate) fn tell_all(&mut self, news: impl Fn(&mut Session, &mut Common)) {
+    pub(crate) fn tell_all(&mut self, news: impl Fn(&mut Session, &mut Context<'_>)) {
         for index in 0..self.sessions.len() {
             let Some(session) = self.sessions.get(index).and_then(Option::as_ref) else { continue };
             let frame = session.caller.connection.0;
@@ -227,7 +232,7 @@ impl Engine {
         for index in 0..self.sessions.len() {
             let session = self.sessions.get(index).and_then(Option::as_ref).filter(|session| session.is_of(account));
             if let Some(frame) = session.map(|session| session.caller.connection.0) {
-                self.tell(frame, |session, common| session.password_changed(account, common));
+                self.tell(frame, |session, cx| session.password_changed(account, cx));
             }
         }
     }

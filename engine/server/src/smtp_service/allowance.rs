@@ -12,7 +12,7 @@ use store::AccountId;
 use crate::allowances::{MaySend, Met, Permitted, Verdict};
 
 use super::waiting::replied_at;
-use super::{Hands, Transaction};
+use super::{SmtpHost, Transaction};
 
 /// What is known of whether a message may be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -24,42 +24,46 @@ pub(super) enum Permission {
 }
 
 /// Whether it is known whether the message of the open transaction may be sent. It is asked for where it is not.
-pub(super) fn is_known(hands: &mut Hands<'_>) -> bool {
-    let Some(account) = hands.account() else { return true };
-    let Hands { common, caller, transaction, .. } = hands;
+pub(super) fn is_known(host: &mut SmtpHost<'_, '_>) -> bool {
+    let Some(account) = host.account() else { return true };
+    let SmtpHost { cx, caller, transaction, .. } = host;
     let Some(transaction) = transaction.as_deref_mut() else { return true };
     match transaction.permission {
         Permission::Known(_) => return true,
         Permission::Asked(_) => return false,
         Permission::NotAsked => {}
     }
-    let daily = common.store.account(account).map(|known| common.directory.daily(known.address));
+    let daily = cx.store.account(account).map(|known| cx.directory.daily(known.address));
     let Some(daily) = daily else { return true };
-    let question = MaySend::new(account, common.turn.wall, daily, transaction.people_elsewhere());
-    match common.store.ask_owner(question, replied_at(caller.connection.0)) {
-        Some(Permitted { verdict, .. }) => settle(account, verdict, hands),
+    let question = MaySend::new(account, cx.turn.wall, daily, transaction.people_elsewhere());
+    match cx.store.ask_owner(question, replied_at(caller.connection.0)) {
+        Some(Permitted { verdict, .. }) => settle(account, verdict, host),
         None => transaction.permission = Permission::Asked(account),
     }
-    hands.transaction.as_deref().is_none_or(|transaction| transaction.permission != Permission::Asked(account))
+    host.transaction.as_deref().is_none_or(|transaction| transaction.permission != Permission::Asked(account))
 }
 
 /// Whether an account may send its message is known.
-pub(super) fn learn(Permitted { account, verdict }: Permitted, session: &mut smtp::Session, hands: &mut Hands<'_>) {
+pub(super) fn learn(
+    Permitted { account, verdict }: Permitted,
+    session: &mut smtp::Session,
+    host: &mut SmtpHost<'_, '_>,
+) {
     let is_asked = |transaction: &Transaction| transaction.permission == Permission::Asked(account);
-    if hands.transaction.as_deref().is_some_and(is_asked) {
-        settle(account, verdict, hands);
-        session.sender_known(hands);
+    if host.transaction.as_deref().is_some_and(is_asked) {
+        settle(account, verdict, host);
+        session.sender_known(host);
     }
 }
 
 /// Notes the verdict, and has administrators told.
-fn settle(account: AccountId, verdict: Verdict, hands: &mut Hands<'_>) {
-    let Hands { common, transaction, .. } = hands;
+fn settle(account: AccountId, verdict: Verdict, host: &mut SmtpHost<'_, '_>) {
+    let SmtpHost { cx, transaction, .. } = host;
     if let Some(transaction) = transaction.as_deref_mut() {
         transaction.permission = Permission::Known(verdict);
     }
-    let line = common.store.account(account).and_then(|known| verdict.line(known.address));
-    common.console.extend(line);
+    let line = cx.store.account(account).and_then(|known| verdict.line(known.address));
+    cx.console.extend(line);
 }
 
 impl Permission {

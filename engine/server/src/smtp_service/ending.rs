@@ -12,20 +12,20 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use connections::{Caller, Stir};
+use machine::UnixTime;
 use message::{Findings, return_path};
 use relay::filter::Verdict;
 use resolver::{Known, QuestionNumber};
 use smtp::MessageRefusal;
 use store::{Closing, Head, JUNK};
 
-use crate::common::Common;
 use crate::signing::Signing;
 
 use super::incoming::message_refusal;
 use super::lists::Standing;
 use super::proof::{Judgement, Proof};
 use super::waiting::{Point, signed};
-use super::{Hands, Incoming, Transaction};
+use super::{Inbound, Incoming, SmtpHost, Transaction};
 
 /// How far the end of a message has come.
 pub(super) enum Ending {
@@ -66,39 +66,39 @@ impl Ending {
 }
 
 /// All of the message has come.
-pub(super) fn begin(hands: &mut Hands<'_>) -> Result<(), MessageRefusal> {
-    let caller = hands.caller;
-    let (common, message) = hands.message()?;
+pub(super) fn begin(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
+    let caller = host.caller;
+    let (message, _, cx) = host.message()?;
     message.ending = Ending::Revising;
     if let Some(proof) = &mut message.proof {
-        proof.ended(caller, common);
+        proof.ended(caller, cx);
     }
-    go_on(hands)
+    go_on(host)
 }
 
 /// There is room in the store.
-pub(super) fn room_found(session: &mut smtp::Session, hands: &mut Hands<'_>) {
-    if hands.message().is_ok_and(|(_, message)| message.ending.waits_for_room()) {
-        go_on_later(session, hands);
+pub(super) fn room_found(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
+    if host.message().is_ok_and(|(message, ..)| message.ending.waits_for_room()) {
+        go_on_later(session, host);
     }
 }
 
 /// The session's turn has come.
-pub(super) fn resumed(session: &mut smtp::Session, hands: &mut Hands<'_>) {
-    let caller = hands.caller;
-    let Ok((common, message)) = hands.message() else { return };
+pub(super) fn resumed(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
+    let caller = host.caller;
+    let Ok((message, inbound, cx)) = host.message() else { return };
     match (&message.ending, &mut message.proof, &mut message.signing) {
-        (Ending::Proving, Some(proof), _) => proof.verify(caller, common),
+        (Ending::Proving, Some(proof), _) => proof.verify(caller, &inbound.checks, cx),
         // It may be its turn.
         (Ending::Asking, ..) => {}
         (Ending::Signing, _, Some(signing)) => {
-            if !signing.take_signature(&mut common.compute) {
+            if !signing.take_signature(cx.compute) {
                 return;
             }
         }
         _ => return,
     }
-    go_on_later(session, hands);
+    go_on_later(session, host);
 }
 
 /// This came of a question. It comes back where that was about something else than the message.
@@ -106,56 +106,56 @@ pub(super) fn name_known(
     number: QuestionNumber,
     known: Known,
     session: &mut smtp::Session,
-    hands: &mut Hands<'_>,
+    host: &mut SmtpHost<'_, '_>,
 ) -> Option<Known> {
-    let caller = hands.caller;
-    let Ok((common, message)) = hands.message() else { return Some(known) };
+    let caller = host.caller;
+    let Ok((message, _, cx)) = host.message() else { return Some(known) };
     let known = match (&message.ending, &mut message.inquiry) {
         (Ending::Asking, Some(inquiry)) => inquiry.name_known(number, known),
         _ => Some(known),
     };
     let Some(known) = known else {
-        go_on_later(session, hands);
+        go_on_later(session, host);
         return None;
     };
     let Some(proof) = &mut message.proof else { return Some(known) };
     let others = proof.name_known(number, known);
     if others.is_none() {
         match message.ending {
-            Ending::Proving => go_on_later(session, hands),
-            _ => proof.seek(caller, common),
+            Ending::Proving => go_on_later(session, host),
+            _ => proof.seek(caller, cx),
         }
     }
     others
 }
 
 /// Something has happened to the connection by which the filter is asked.
-pub(super) fn filter_stirred(stir: Stir, session: &mut smtp::Session, hands: &mut Hands<'_>) {
-    if let Ok((common, message)) = hands.message()
+pub(super) fn filter_stirred(stir: Stir, session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
+    if let Ok((message, _, cx)) = host.message()
         && let (Ending::Asking, Some(inquiry)) = (&message.ending, &mut message.inquiry)
     {
-        inquiry.stirred(stir, common);
-        go_on_later(session, hands);
+        inquiry.stirred(stir, cx);
+        go_on_later(session, host);
     }
 }
 
 /// There is no more time: what is not known is unknown, and what has no room is not taken. False where nothing is under way.
-pub(super) fn given_up(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bool {
-    let caller = hands.caller;
-    let Ok((common, message)) = hands.message() else { return false };
+pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
+    let caller = host.caller;
+    let Ok((message, inbound, cx)) = host.message() else { return false };
     match (&message.ending, &mut message.proof) {
         (Ending::Asking, _) => {
-            let Some(inquiry) = &mut message.inquiry else { return false };
-            if !inquiry.give_up(caller, common) {
+            let (Some(inquiry), Some(filter)) = (&mut message.inquiry, &mut inbound.filter) else { return false };
+            if !inquiry.give_up(caller, filter, cx) {
                 return false;
             }
-            go_on_later(session, hands);
+            go_on_later(session, host);
         }
         (Ending::Proving, Some(proof)) => {
             proof.time_is_up();
-            go_on_later(session, hands);
+            go_on_later(session, host);
         }
-        (Ending::Revising | Ending::Saying(_), _) => refuse(MessageRefusal::TryLater, session, hands),
+        (Ending::Revising | Ending::Saying(_), _) => refuse(MessageRefusal::TryLater, session, host),
         _ => return false,
     }
     true
@@ -163,58 +163,58 @@ pub(super) fn given_up(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bo
 
 /// The transaction is over: a message that is not committed yet is given up. A message for accounts of
 /// several cores could otherwise wait for space on one of them although its client has left.
-pub(super) fn forget(hands: &mut Hands<'_>) {
-    smtp::Actions::message_abort(hands);
+pub(super) fn forget(host: &mut SmtpHost<'_, '_>) {
+    smtp::Actions::message_abort(host);
 }
 
-fn go_on_later(session: &mut smtp::Session, hands: &mut Hands<'_>) {
-    if let Err(refusal) = go_on(hands) {
-        session.message_stored(Err(refusal), hands);
+fn go_on_later(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
+    if let Err(refusal) = go_on(host) {
+        session.message_stored(Err(refusal), host);
     }
 }
 
-fn refuse(refusal: MessageRefusal, session: &mut smtp::Session, hands: &mut Hands<'_>) {
-    smtp::Actions::message_abort(hands);
-    session.message_stored(Err(refusal), hands);
+fn refuse(refusal: MessageRefusal, session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
+    smtp::Actions::message_abort(host);
+    session.message_stored(Err(refusal), host);
 }
 
 /// Goes on as far as it comes.
 ///
 /// Errors: the message is given up.
-fn go_on(hands: &mut Hands<'_>) -> Result<(), MessageRefusal> {
+fn go_on(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
     loop {
-        match step(hands) {
-            Ok(Step::Done(ending)) => hands.message()?.1.ending = ending,
+        match step(host) {
+            Ok(Step::Done(ending)) => host.message()?.0.ending = ending,
             Ok(Step::Waits) => return Ok(()),
             Err(refusal) => {
-                smtp::Actions::message_abort(hands);
+                smtp::Actions::message_abort(host);
                 return Err(refusal);
             }
         }
     }
 }
 
-fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
-    tell_filter(hands);
-    let (room, stored) = (hands.continuation(Point::Room), hands.continuation(Point::Stored));
-    let (caller, account) = (hands.caller, hands.account());
-    let transaction = hands.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
-    let common = &mut *hands.common;
+fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
+    tell_filter(host);
+    let (room, stored) = (host.continuation(Point::Room), host.continuation(Point::Stored));
+    let (caller, account) = (host.caller, host.account());
+    let transaction = host.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
+    let (inbound, cx) = (&mut *host.inbound, &mut *host.cx);
     let Transaction { reverse_path, posting, message, reason, .. } = &mut **transaction;
     let reverse_path = &*reverse_path;
-    let standing = Standing::of(hands.client.as_deref());
+    let standing = Standing::of(host.client.as_deref());
     // Of what lies in an outbox the envelope says that, and who gets it at last says it above all.
     let is_elsewhere = posting.is_wanted();
     let message = message.as_mut().ok_or(MessageRefusal::TryLater)?;
     let letter = message.letter;
     match (&mut message.ending, &mut message.proof) {
         (Ending::Revising, _) => {
-            let is_all = message.complete(common, room)?;
+            let is_all = message.complete(inbound, cx, room)?;
             let Some(signing) = message.signing.as_mut().filter(|_| is_all) else {
                 return Ok(if is_all { Step::Done(Ending::Proving) } else { Step::Waits });
             };
-            let authors = signing.ended(&common.directory).ok_or(MessageRefusal::NoAuthor)?;
-            let is_theirs = |author: &String| common.directory.recipient_at(&common.store, author) == account;
+            let authors = signing.ended(cx.directory).ok_or(MessageRefusal::NoAuthor)?;
+            let is_theirs = |author: &String| cx.directory.recipient_at(cx.store, author) == account;
             if !authors.from.iter().all(is_theirs) {
                 // Who sends on what another has written says so, and answers for that alone.
                 if !authors.resent_from.is_some_and(|resent_from| resent_from.iter().all(is_theirs)) {
@@ -222,27 +222,27 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
                 }
                 signing.leave_unsigned();
             }
-            if common.signer.has_keys() {
+            if cx.signer.has_keys() {
                 return Ok(Step::Done(Ending::Signing));
             }
-            signing.forget(&mut common.signer, &mut common.compute);
+            signing.forget(cx.signer, cx.compute);
             Ok(Step::Done(Ending::Proving))
         }
         (Ending::Signing, _) => {
             let signing = message.signing.as_mut().ok_or(MessageRefusal::TryLater)?;
-            if signing.ask(signed(caller.connection.0), &common.signer, &mut common.compute, common.turn.wall) {
+            if signing.ask(signed(caller.connection.0), cx.signer, cx.compute, cx.turn.wall) {
                 return Ok(Step::Waits);
             }
-            let saying = above(signing, Some(reverse_path).filter(|_| !is_elsewhere), common)?;
-            signing.forget(&mut common.signer, &mut common.compute);
+            let saying = above(signing, Some(reverse_path).filter(|_| !is_elsewhere), inbound)?;
+            signing.forget(cx.signer, cx.compute);
             Ok(Step::Done(Ending::Saying(saying)))
         }
         (Ending::Proving, None) => Ok(Step::Done(Ending::Asking)),
         (Ending::Proving, Some(proof)) => {
-            if !proof.is_known(caller, common)? {
+            if !proof.is_known(caller, &mut inbound.checks, cx)? {
                 return Ok(Step::Waits);
             }
-            common.connections.set_deadline(common.turn.now, caller.connection, None);
+            cx.connections.set_deadline(cx.turn.now, caller.connection, None);
             // Of what is refused anyway nobody else is asked.
             match proof.judgement() {
                 Judgement::Refuse => Err(MessageRefusal::Unproved),
@@ -251,13 +251,13 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
             }
         }
         (Ending::Asking, _) => {
-            let verdict = match &mut message.inquiry {
+            let verdict = match message.inquiry.as_mut().zip(inbound.filter.as_mut()) {
                 None => Verdict::Clean,
-                Some(inquiry) => {
-                    if !inquiry.is_known(caller, common) {
+                Some((inquiry, filter)) => {
+                    if !inquiry.is_known(caller, filter, cx) {
                         return Ok(Step::Waits);
                     }
-                    common.connections.set_deadline(common.turn.now, caller.connection, None);
+                    cx.connections.set_deadline(cx.turn.now, caller.connection, None);
                     inquiry.verdict()
                 }
             };
@@ -274,20 +274,20 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
                 }
             };
             let path = Some(reverse_path).filter(|_| !is_elsewhere && message.is_judged());
-            let saying = say(message.proof.as_deref(), (standing, filtered.as_deref()), path, caller, common)?;
+            let saying = say(message.proof.as_deref(), (standing, filtered.as_deref()), path, caller, inbound)?;
             if let Some(mut proof) = message.proof.take() {
-                proof.forget(caller, common);
+                proof.forget(caller, &mut inbound.checks, cx);
             }
             Ok(Step::Done(Ending::Saying(saying)))
         }
         (Ending::Saying(saying), _) => {
             let rest = saying.fields.get(saying.taken..).unwrap_or_default();
-            saying.taken += common.store.append(letter, rest, room).map_err(message_refusal)?;
+            saying.taken += cx.store.append(letter, rest, room).map_err(message_refusal)?;
             if saying.taken < saying.fields.len() {
                 return Ok(Step::Waits);
             }
-            let closing = saying.closing(common);
-            common.store.commit(letter, closing, stored).map_err(message_refusal)?;
+            let closing = saying.closing(cx.turn.wall);
+            cx.store.commit(letter, closing, stored).map_err(message_refusal)?;
             Ok(Step::Done(Ending::Committed))
         }
         (Ending::NotYet | Ending::Committed, _) => Ok(Step::Waits),
@@ -295,8 +295,8 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
 }
 
 /// What was said of a message is known to who asks the filter about it, if it is time for that.
-fn tell_filter(hands: &mut Hands<'_>) {
-    let Hands { common, caller, transaction: Some(transaction), .. } = hands else { return };
+fn tell_filter(host: &mut SmtpHost<'_, '_>) {
+    let SmtpHost { inbound, cx, caller, transaction: Some(transaction), .. } = host else { return };
     let is_to_begin = |message: &Incoming| {
         matches!(message.ending, Ending::Asking)
             && message.inquiry.as_ref().is_some_and(|inquiry| inquiry.is_to_begin())
@@ -304,11 +304,11 @@ fn tell_filter(hands: &mut Hands<'_>) {
     if !transaction.message.as_ref().is_some_and(is_to_begin) {
         return;
     }
-    let recipients = transaction.named(&common.store);
+    let recipients = transaction.named(cx.store);
     let Transaction { reverse_path, message: Some(message), .. } = &mut **transaction else { return };
     let identifier = core::str::from_utf8(message.identifier.as_bytes()).unwrap_or_default();
-    if let Some(inquiry) = &mut message.inquiry {
-        inquiry.ended((reverse_path, &recipients), identifier, *caller, common);
+    if let (Some(inquiry), Some(filter)) = (&mut message.inquiry, &inbound.filter) {
+        inquiry.ended((reverse_path, &recipients), identifier, *caller, filter, cx.turn.now);
     }
 }
 
@@ -320,7 +320,7 @@ fn say(
     (standing, filtered): (Option<&Standing>, Option<&str>),
     path: Option<&String>,
     caller: Caller,
-    common: &mut Common,
+    inbound: &mut Inbound,
 ) -> Result<Saying, MessageRefusal> {
     // Whoever gets it at last looks at it himself.
     let Some(reverse_path) = path else { return Ok(Saying::NOTHING) };
@@ -330,16 +330,16 @@ fn say(
     };
     let listed = standing.into_iter().flat_map(Standing::suspicions);
     let reason = reason(unproved.as_deref().into_iter().chain(listed).chain(filtered));
-    let trace = common.trace.as_mut_slice();
+    let trace = inbound.trace.as_mut_slice();
     let start = return_path(reverse_path, trace).ok_or(MessageRefusal::TryLater)?;
-    let mut findings = Findings::begin(trace, start, &common.hostname);
+    let mut findings = Findings::begin(trace, start, &inbound.hostname);
     findings.keep(reason.as_ref().map_or(0, |reason| reason.len() + REASON_BYTES));
     match proof {
         Some(proof) => proof.write(caller, &mut findings),
         None => findings.nothing(),
     }
     let length = findings.end(reason.as_deref(), Head::UNIT);
-    let fields = common.trace.get(..length).unwrap_or_default().to_vec();
+    let fields = inbound.trace.get(..length).unwrap_or_default().to_vec();
     Ok(Saying { fields, taken: 0, is_suspect: reason.is_some() })
 }
 
@@ -351,10 +351,10 @@ fn reason<'a>(reasons: impl Iterator<Item = &'a str>) -> Option<String> {
 }
 
 /// What stands above a message that was submitted here.
-fn above(signing: &Signing, path: Option<&String>, common: &mut Common) -> Result<Saying, MessageRefusal> {
-    let trace = common.trace.as_mut_slice();
+fn above(signing: &Signing, path: Option<&String>, inbound: &mut Inbound) -> Result<Saying, MessageRefusal> {
+    let trace = inbound.trace.as_mut_slice();
     let length = path.map_or(Some(0), |path| return_path(path, trace)).ok_or(MessageRefusal::TryLater)?;
-    let fields = signing.head(common.trace.get(..length).unwrap_or_default());
+    let fields = signing.head(inbound.trace.get(..length).unwrap_or_default());
     Ok(Saying { fields, taken: 0, is_suspect: false })
 }
 
@@ -366,8 +366,8 @@ const REASON_BYTES: usize = 32;
 impl Saying {
     const NOTHING: Saying = Saying { fields: Vec::new(), taken: 0, is_suspect: false };
 
-    fn closing(&self, common: &Common) -> Closing {
+    fn closing(&self, date: UnixTime) -> Closing {
         let head = Head::of(self.fields.len()).unwrap_or(Head::NONE);
-        Closing { date: common.turn.wall, head, mailbox: self.is_suspect.then_some(JUNK) }
+        Closing { date, head, mailbox: self.is_suspect.then_some(JUNK) }
     }
 }

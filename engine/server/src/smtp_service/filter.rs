@@ -22,14 +22,12 @@ use machine::Instant;
 use relay::filter::{Question, Said, Verdict};
 use relay::route::Route;
 use relay::{Lost, Speaker};
-use resolver::route_to;
-use resolver::{Known, QuestionNumber};
+use resolver::{Known, Ourselves, QuestionNumber, route_to};
 
-use crate::common::Common;
-use crate::filter::LETTER_OCTETS_MAX;
+use crate::filter::{Filter, LETTER_OCTETS_MAX};
 
+use super::Context;
 use super::waiting::name_known_at;
-use super::{Conversation, ending};
 
 /// Octets by which what is kept of a letter grows.
 const STEP_OCTETS: usize = 32 * 1024;
@@ -77,38 +75,35 @@ struct Line {
 }
 
 impl Inquiry {
-    /// About a letter of this client's, if it is to be asked about.
-    pub(super) fn begin(greeting_name: &str, caller: Caller, common: &Common) -> Option<Box<Inquiry>> {
-        let is_wanted = common.filter.is_some() && common.is_judged(caller);
-        is_wanted.then(|| {
-            Box::new(Inquiry {
-                stage: Stage::Arriving,
-                greeting_name: greeting_name.into(),
-                letter: Vec::new(),
-                kept: 0,
-                until: Instant::NEVER,
-                question: None,
-                knowledge: Knowledge::default(),
-                asked: None,
-                addresses: VecDeque::new(),
-                line: None,
-            })
+    /// About a message that begins now.
+    pub(super) fn begin(greeting_name: &str) -> Box<Inquiry> {
+        Box::new(Inquiry {
+            stage: Stage::Arriving,
+            greeting_name: greeting_name.into(),
+            letter: Vec::new(),
+            kept: 0,
+            until: Instant::NEVER,
+            question: None,
+            knowledge: Knowledge::default(),
+            asked: None,
+            addresses: VecDeque::new(),
+            line: None,
         })
     }
 
     /// The next bytes of the letter, as they came.
-    pub(super) fn arrived(&mut self, bytes: &[u8], common: &mut Common) {
-        let (Stage::Arriving, Some(filter)) = (&self.stage, &mut common.filter) else { return };
+    pub(super) fn arrived(&mut self, bytes: &[u8], filter: &mut Filter) {
+        let Stage::Arriving = self.stage else { return };
         let octets = self.letter.len() + bytes.len();
         if octets > LETTER_OCTETS_MAX {
             self.stage = Stage::Over(Verdict::Clean);
-            return self.drop_letter(common);
+            return self.drop_letter(filter);
         }
         if octets > self.kept {
             let more = octets.next_multiple_of(STEP_OCTETS) - self.kept;
             if !filter.keep(more) {
                 self.stage = Stage::Over(verdict_of(filter.named.when_away));
-                return self.drop_letter(common);
+                return self.drop_letter(filter);
             }
             self.kept += more;
             self.letter.reserve_exact(self.kept - self.letter.len());
@@ -127,36 +122,36 @@ impl Inquiry {
         (reverse_path, recipients): (&str, &[String]),
         identifier: &str,
         caller: Caller,
-        common: &Common,
+        filter: &Filter,
+        now: Instant,
     ) {
-        let Some(filter) = &common.filter else { return };
-        if !filter.may_be_asked(common.turn.now) {
+        if !filter.may_be_asked(now) {
             self.stage = Stage::Over(verdict_of(filter.named.when_away));
             return;
         }
-        let (address, hello, hostname) = (caller.address, &*self.greeting_name, &*common.hostname);
+        let (address, hello, hostname) = (caller.address, &*self.greeting_name, &*filter.hostname);
         let said = Said { address, hello, reverse_path, recipients, hostname, identifier };
         let letter = core::mem::take(&mut self.letter);
         let (host, password) = (filter.named.place.to_string(), filter.named.password.as_deref());
         self.question = Some(Box::new(Question::about(letter, &said, &host, password)));
-        self.until = common.turn.now + filter.named.timeout;
+        self.until = now + filter.named.timeout;
         self.stage = Stage::Waiting;
     }
 
     /// Whether it is known what the filter makes of the letter. Goes on with asking.
-    pub(super) fn is_known(&mut self, caller: Caller, common: &mut Common) -> bool {
+    pub(super) fn is_known(&mut self, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
         loop {
             let is_moving = match self.stage {
                 Stage::Over(_) => return true,
                 Stage::Arriving => false,
-                Stage::Waiting => self.take_turn(caller, common),
-                Stage::Sought => self.seek(caller, common),
-                Stage::Spoken if self.line.is_some() => self.speak(caller, common),
-                Stage::Spoken => self.call(caller, common),
+                Stage::Waiting => self.take_turn(caller, filter),
+                Stage::Sought => self.seek(caller, filter, cx),
+                Stage::Spoken if self.line.is_some() => self.speak(caller, filter, cx),
+                Stage::Spoken => self.call(caller, filter, cx),
             };
             if !is_moving {
-                let left = self.until.since(common.turn.now);
-                common.connections.set_deadline(common.turn.now, caller.connection, Some(left));
+                let left = self.until.since(cx.turn.now);
+                cx.connections.set_deadline(cx.turn.now, caller.connection, Some(left));
                 return false;
             }
         }
@@ -167,26 +162,26 @@ impl Inquiry {
         if let Stage::Over(verdict) = &self.stage { verdict.clone() } else { Verdict::Clean }
     }
 
-    fn take_turn(&mut self, caller: Caller, common: &mut Common) -> bool {
-        let is_turn = common.filter.as_mut().is_some_and(|filter| filter.is_turn_of(caller.connection.0));
+    fn take_turn(&mut self, caller: Caller, filter: &mut Filter) -> bool {
+        let is_turn = filter.is_turn_of(caller.connection.0);
         if is_turn {
             self.stage = Stage::Sought;
         }
         is_turn
     }
 
-    fn seek(&mut self, caller: Caller, common: &mut Common) -> bool {
+    fn seek(&mut self, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
         if self.asked.is_some() {
             return false;
         }
-        let Some(filter) = &common.filter else { return false };
-        let (place, ourselves) = (&filter.named.place, common.ourselves());
+        let ourselves = Ourselves::of(&filter.hostname, cx.connections.net(), &filter.private_networks);
+        let place = &filter.named.place;
         match route_to(&place.host, &ourselves.us(), 0, &self.knowledge) {
-            Err(Missing(_)) if !common.names.can_be_asked() => {
-                self.is_away("has a name, and there is nobody to be asked for it", caller, common)
+            Err(Missing(_)) if !cx.names.can_be_asked() => {
+                self.is_away("has a name, and there is nobody to be asked for it", caller, filter, cx)
             }
             Err(Missing(question)) => {
-                let number = common.names.ask(name_known_at(caller.connection.0), question.clone());
+                let number = cx.names.ask(name_known_at(caller.connection.0), question.clone());
                 self.asked = Some((number, question));
                 return false;
             }
@@ -194,7 +189,7 @@ impl Inquiry {
                 self.addresses = hops.iter().map(|hop| SocketAddr::new(hop.address, place.port)).collect();
                 self.stage = Stage::Spoken;
             }
-            Ok(Route::Nowhere(_)) => self.is_away("has no address", caller, common),
+            Ok(Route::Nowhere(_)) => self.is_away("has no address", caller, filter, cx),
         }
         true
     }
@@ -207,44 +202,39 @@ impl Inquiry {
     }
 
     /// Calls the next address.
-    fn call(&mut self, caller: Caller, common: &mut Common) -> bool {
+    fn call(&mut self, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
         let Some(address) = self.addresses.pop_front() else {
-            self.is_away("does not answer", caller, common);
+            self.is_away("does not answer", caller, filter, cx);
             return true;
         };
-        if let Some(wire) = Wire::to(
-            address,
-            Identity::Anybody,
-            None,
-            Owner::Filter(caller.connection.0),
-            (common.turn, &mut common.connections),
-        ) {
+        if let Some(wire) =
+            Wire::to(address, Identity::Anybody, None, Owner::Filter(caller.connection.0), (cx.turn, cx.connections))
+        {
             self.line = Some(Line { wire, is_open: false });
         }
         true
     }
 
     /// Says what there is to say, and looks whether it is answered.
-    fn speak(&mut self, caller: Caller, common: &mut Common) -> bool {
+    fn speak(&mut self, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
         let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else { return false };
         if line.is_open {
-            line.wire.say(&mut **question, common.turn, &mut common.connections);
+            line.wire.say(&mut **question, cx.turn, cx.connections);
         }
         match question.verdict() {
             None => {
                 if line.is_open && !question.output().is_empty() {
-                    common.connections.want_room(common.turn.now, line.wire.connection());
+                    cx.connections.want_room(cx.turn.now, line.wire.connection());
                 }
                 return false;
             }
             Some(Some(verdict)) => {
                 let verdict = verdict.clone();
-                let told = common.filter.as_mut().and_then(|filter| filter.answered());
-                common.console.extend(told);
-                self.is_over(verdict, caller, common);
+                cx.console.extend(filter.answered());
+                self.is_over(verdict, caller, filter, cx);
             }
             Some(None) => {
-                self.hang_up(common);
+                self.hang_up(cx);
                 self.question = self.question.take().map(|question| Box::new(question.again()));
             }
         }
@@ -252,77 +242,65 @@ impl Inquiry {
     }
 
     /// Something has happened to the connection.
-    pub(super) fn stirred(&mut self, stir: Stir, common: &mut Common) {
+    pub(super) fn stirred(&mut self, stir: Stir, cx: &mut Context<'_>) {
         let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else { return };
         match stir {
             Stir::Made | Stir::Room => line.is_open = true,
-            Stir::Bytes => line.wire.hear(&mut **question, common.turn, &mut common.connections),
+            Stir::Bytes => line.wire.hear(&mut **question, cx.turn, cx.connections),
             Stir::Over => question.lost(Lost::Closed),
             Stir::Turn => {}
         }
     }
 
     /// Nothing more is asked. `false`: nothing was.
-    pub(super) fn give_up(&mut self, caller: Caller, common: &mut Common) -> bool {
+    pub(super) fn give_up(&mut self, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
         match self.stage {
             Stage::Arriving | Stage::Over(_) => return false,
             // The machine stops, or others were before it: nothing is known of the filter.
-            _ if common.turn.now < self.until => self.is_unknown(caller, common),
-            Stage::Waiting => self.is_unknown(caller, common),
-            Stage::Sought | Stage::Spoken => self.is_away("does not answer in time", caller, common),
+            _ if cx.turn.now < self.until => self.is_unknown(caller, filter, cx),
+            Stage::Waiting => self.is_unknown(caller, filter, cx),
+            Stage::Sought | Stage::Spoken => self.is_away("does not answer in time", caller, filter, cx),
         }
         true
     }
 
-    fn is_away(&mut self, why: &str, caller: Caller, common: &mut Common) {
-        let now = common.turn.now;
-        let told = common.filter.as_mut().and_then(|filter| filter.did_not_answer(why, now));
-        common.console.extend(told);
-        self.is_unknown(caller, common);
+    fn is_away(&mut self, why: &str, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) {
+        cx.console.extend(filter.did_not_answer(why, cx.turn.now));
+        self.is_unknown(caller, filter, cx);
     }
 
-    fn is_unknown(&mut self, caller: Caller, common: &mut Common) {
-        let when_away = common.filter.as_ref().map(|filter| filter.named.when_away).unwrap_or_default();
-        self.is_over(verdict_of(when_away), caller, common);
+    fn is_unknown(&mut self, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) {
+        self.is_over(verdict_of(filter.named.when_away), caller, filter, cx);
     }
 
-    fn is_over(&mut self, verdict: Verdict, caller: Caller, common: &mut Common) {
-        self.forget(caller, common);
+    fn is_over(&mut self, verdict: Verdict, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) {
+        self.forget(caller, filter, cx);
         self.stage = Stage::Over(verdict);
     }
 
     /// What is kept of it no longer is, and nothing is asked.
-    pub(super) fn forget(&mut self, caller: Caller, common: &mut Common) {
-        self.hang_up(common);
+    pub(super) fn forget(&mut self, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) {
+        self.hang_up(cx);
         self.asked = None;
         self.question = None;
-        self.drop_letter(common);
-        let Common { filter, connections, .. } = common;
-        filter.iter_mut().for_each(|filter| filter.is_done_with(caller.connection.0, connections));
+        self.drop_letter(filter);
+        filter.is_done_with(caller.connection.0, cx.connections);
     }
 
-    fn drop_letter(&mut self, common: &mut Common) {
+    fn drop_letter(&mut self, filter: &mut Filter) {
         self.letter = Vec::new();
-        let kept = core::mem::take(&mut self.kept);
-        common.filter.iter_mut().for_each(|filter| filter.kept -= kept);
+        filter.kept -= core::mem::take(&mut self.kept);
     }
 
     /// Ends the connection: in good order where all was said and heard.
-    fn hang_up(&mut self, common: &mut Common) {
+    fn hang_up(&mut self, cx: &mut Context<'_>) {
         let Some(mut line) = self.line.take() else { return };
         let is_answered = self.question.as_ref().is_some_and(|question| matches!(question.verdict(), Some(Some(_))));
         if is_answered {
-            line.wire.close(common.turn, &mut common.connections);
+            line.wire.close(cx.turn, cx.connections);
         } else {
-            line.wire.end(&mut common.connections);
+            line.wire.end(cx.connections);
         }
-    }
-}
-
-impl Conversation {
-    /// Something has happened to the connection by which the filter is asked about the message.
-    pub(crate) fn filter_stirred(&mut self, stir: Stir, caller: Caller, common: &mut Common) {
-        self.with(caller, common, |session, hands| ending::filter_stirred(stir, session, hands));
     }
 }
 

@@ -5,29 +5,29 @@ use mail::Origin;
 use smtp::{ForwardPath, RecipientRefusal};
 
 use super::lists::Standing;
-use super::{Hands, sender};
+use super::{SmtpHost, sender};
 
 /// Whether it is known who sends, if that matters for this recipient.
-pub(super) fn is_known(path: &ForwardPath<'_>, greeting_name: &str, hands: &mut Hands<'_>) -> bool {
-    !concerns(path, hands) || hands.common.recipient(path).is_err() || sender::is_known(greeting_name, hands)
+pub(super) fn is_known(path: &ForwardPath<'_>, greeting_name: &str, host: &mut SmtpHost<'_, '_>) -> bool {
+    !concerns(path, host) || host.cx.recipient(path).is_err() || sender::is_known(greeting_name, host)
 }
 
 /// Whether the letter of the open transaction may come to this recipient.
 ///
 /// Errors: it may when it comes again.
-pub(super) fn check(path: &ForwardPath<'_>, hands: &mut Hands<'_>) -> Result<(), RecipientRefusal> {
-    if !concerns(path, hands) {
+pub(super) fn check(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> Result<(), RecipientRefusal> {
+    if !concerns(path, host) {
         return Ok(());
     }
-    let Hands { common, caller, transaction: Some(transaction), .. } = hands else { return Ok(()) };
+    let SmtpHost { inbound, cx, caller, transaction: Some(transaction), .. } = host else { return Ok(()) };
     let origin = transaction.authorized_domain().map_or(Origin::Host(caller.address), Origin::Domain);
-    let now = common.turn.now;
+    let now = cx.turn.now;
     let may =
-        common.greylist.as_mut().is_none_or(|list| list.may_come(origin, &transaction.reverse_path, path.text(), now));
+        inbound.greylist.as_mut().is_none_or(|list| list.may_come(origin, &transaction.reverse_path, path.text(), now));
     if may { Ok(()) } else { Err(RecipientRefusal::ComeAgain) }
 }
 
-fn concerns(path: &ForwardPath<'_>, hands: &Hands<'_>) -> bool {
-    let is_trusted = Standing::of(hands.client.as_deref()).is_some_and(Standing::is_trusted);
-    hands.common.greylist.is_some() && !path.is_postmaster() && hands.common.is_judged(hands.caller) && !is_trusted
+fn concerns(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) -> bool {
+    let is_trusted = Standing::of(host.client.as_deref()).is_some_and(Standing::is_trusted);
+    host.inbound.greylist.is_some() && !path.is_postmaster() && host.cx.is_judged(host.caller) && !is_trusted
 }

@@ -4,20 +4,19 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use machine::Turn;
 use message::{Reviser, Revision};
 use smtp::MessageRefusal;
 use store::Refusal;
 use tasks::Continuation;
 
-use crate::archive::LetterId;
-use crate::common::Common;
+use crate::archive::{Archive, LetterId};
 use crate::identifier::Identifier;
 use crate::signing::Signing;
 
 use super::ending::Ending;
 use super::filter::Inquiry;
 use super::proof::Proof;
+use super::{Context, Inbound};
 
 /// A message on its way into the store.
 pub(super) struct Incoming {
@@ -47,39 +46,46 @@ impl Incoming {
     pub(super) fn put(
         &mut self,
         bytes: &[u8],
-        common: &mut Common,
+        inbound: &mut Inbound,
+        cx: &mut Context<'_>,
         continuation: Continuation,
     ) -> Result<usize, MessageRefusal> {
-        if !self.put_head(common, continuation)? {
+        if !self.put_head(cx.store, continuation)? {
             return Ok(0);
         }
-        self.revise(common, continuation, |revision, own, store| revision.pass(bytes, own, store))
+        self.revise((inbound, cx), continuation, |revision, own, store| revision.pass(bytes, own, store))
     }
 
     /// Puts what stands above it into the store. False: there is no room for all of it.
-    fn put_head(&mut self, common: &mut Common, continuation: Continuation) -> Result<bool, MessageRefusal> {
+    fn put_head(&mut self, store: &mut Archive, continuation: Continuation) -> Result<bool, MessageRefusal> {
         if !self.head.is_empty() {
-            let taken = common.store.append(self.letter, &self.head, continuation).map_err(message_refusal)?;
+            let taken = store.append(self.letter, &self.head, continuation).map_err(message_refusal)?;
             self.head.drain(..taken);
         }
         Ok(self.head.is_empty())
     }
 
     /// All of it has come: what it lacks goes into the store. False where there is no room for all of that.
-    pub(super) fn complete(&mut self, common: &mut Common, continuation: Continuation) -> Result<bool, MessageRefusal> {
-        Ok(self.put_head(common, continuation)?
-            && self.revise(common, continuation, |revision, own, store| revision.end(own, store))?)
+    pub(super) fn complete(
+        &mut self,
+        inbound: &mut Inbound,
+        cx: &mut Context<'_>,
+        continuation: Continuation,
+    ) -> Result<bool, MessageRefusal> {
+        Ok(self.put_head(cx.store, continuation)?
+            && self.revise((inbound, cx), continuation, |revision, own, store| revision.end(own, store))?)
     }
 
     fn revise<R>(
         &mut self,
-        common: &mut Common,
+        (inbound, cx): (&mut Inbound, &mut Context<'_>),
         continuation: Continuation,
         act: impl FnOnce(&mut Revision, &Reviser<'_>, &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>) -> Result<R, Refusal>,
     ) -> Result<R, MessageRefusal> {
         let Incoming { letter, identifier, author, revision, signing, .. } = self;
-        let Common { store, hostname, date_now, turn: Turn { wall, .. }, signer, .. } = common;
-        let own = Reviser { hostname, identifier: identifier.as_bytes(), author, now: date_now.at(*wall) };
+        let Inbound { hostname, date_now, .. } = inbound;
+        let Context { store, turn, signer, .. } = cx;
+        let own = Reviser { hostname, identifier: identifier.as_bytes(), author, now: date_now.at(turn.wall) };
         let result = act(revision, &own, &mut |bytes| {
             let taken = store.append(*letter, bytes, continuation)?;
             if let Some(signing) = signing {

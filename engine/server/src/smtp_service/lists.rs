@@ -27,10 +27,8 @@ use machine::{Instant, Micros};
 use resolver::{Known, QuestionNumber};
 use smtp::ForwardPath;
 
-use crate::common::Common;
-
 use super::waiting::name_known_at;
-use super::{Client, Hands};
+use super::{Client, Context, Inbound, SmtpHost};
 
 /// How long lists may take.
 const PATIENCE: Micros = Micros::from_secs(5);
@@ -117,35 +115,35 @@ impl Inquiry {
 }
 
 /// Whether it is known where the client stands, if that matters for this recipient. Goes on with finding it out.
-pub(super) fn is_known(path: &ForwardPath<'_>, hands: &mut Hands<'_>) -> bool {
-    if path.is_postmaster() || hands.common.lists.lists.is_empty() || hands.common.recipient(path).is_err() {
+pub(super) fn is_known(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
+    if path.is_postmaster() || host.inbound.lists.lists.is_empty() || host.cx.recipient(path).is_err() {
         return true;
     }
-    let Hands { common, caller, client, .. } = hands;
+    let SmtpHost { inbound, cx, caller, client, .. } = host;
     if client.is_none() {
-        **client = begin(*caller, common).map(|standing| Box::new(Client::Stranger(standing)));
+        **client = begin(*caller, &mut inbound.lists, cx).map(|standing| Box::new(Client::Stranger(standing)));
     }
     let Some(Client::Stranger(standing)) = client.as_deref_mut() else { return true };
     if standing.asked.is_empty() {
         return true;
     }
-    let left = standing.until.since(common.turn.now);
-    common.connections.set_deadline(common.turn.now, caller.connection, Some(left));
+    let left = standing.until.since(cx.turn.now);
+    cx.connections.set_deadline(cx.turn.now, caller.connection, Some(left));
     false
 }
 
 /// Begins to look a stranger up.
-fn begin(caller: Caller, common: &mut Common) -> Option<Standing> {
-    if !common.is_judged(caller) || !common.names.can_be_asked() {
+fn begin(caller: Caller, lists: &mut Lists, cx: &mut Context<'_>) -> Option<Standing> {
+    if !cx.is_judged(caller) || !cx.names.can_be_asked() {
         return None;
     }
-    let until = common.turn.now + PATIENCE;
+    let until = cx.turn.now + PATIENCE;
     let (asked, put_off, listings) = (Vec::new(), Vec::new(), Vec::new());
     let mut standing = Standing { asked, put_off, until, listings, is_limited: false };
-    for number in 0..common.lists.lists.len() {
-        standing.ask(Inquiry::Whether(number), caller, common);
+    for number in 0..lists.lists.len() {
+        standing.ask(Inquiry::Whether(number), caller, lists, cx);
     }
-    common.lists.searches += usize::from(!standing.asked.is_empty());
+    lists.searches += usize::from(!standing.asked.is_empty());
     Some(standing)
 }
 
@@ -154,60 +152,60 @@ pub(super) fn name_known(
     number: QuestionNumber,
     known: Known,
     session: &mut smtp::Session,
-    hands: &mut Hands<'_>,
+    host: &mut SmtpHost<'_, '_>,
 ) -> Option<Known> {
-    let Hands { common, caller, client, .. } = hands;
+    let SmtpHost { inbound: Inbound { lists, .. }, cx, caller, client, .. } = host;
     let Some(Client::Stranger(standing)) = client.as_deref_mut() else { return Some(known) };
     let Some(place) = standing.asked.iter().position(|(asked, _)| *asked == number) else { return Some(known) };
     let (_, inquiry) = standing.asked.swap_remove(place);
     let makes_room = !matches!(known, Err(Unanswered::Busy));
     match known {
-        Ok(answer) => standing.learn(inquiry, &answer, *caller, common),
+        Ok(answer) => standing.learn(inquiry, &answer, (*caller, lists, cx)),
         // A client with no other waiting question is refused only if all places are taken.
         Err(Unanswered::Busy) if matches!(inquiry, Inquiry::Whether(_)) => {
             standing.put_off.push(inquiry);
             standing.is_limited |= standing.asked.is_empty();
         }
         Err(Unanswered::Busy | Unanswered::NoServer) => {}
-        Err(_) => common.lists.did_not_answer(inquiry, common.turn.now),
+        Err(_) => lists.did_not_answer(inquiry, cx.turn.now),
     }
     if makes_room {
-        standing.ask_again(*caller, common);
+        standing.ask_again(*caller, lists, cx);
     }
     if standing.asked.is_empty() {
-        common.lists.searches -= 1;
-        session.sender_known(hands);
+        lists.searches -= 1;
+        session.sender_known(host);
     }
     None
 }
 
 /// A deadline has passed: what no list has said is not known. False when nobody waits for that.
-pub(super) fn given_up(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bool {
-    if session.waits_for() != smtp::WaitsFor::Sender || !forget(hands) {
+pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
+    if session.waits_for() != smtp::WaitsFor::Sender || !forget(host) {
         return false;
     }
-    session.sender_known(hands);
+    session.sender_known(host);
     true
 }
 
 /// Nobody waits any more for what was asked. False where nothing was.
-pub(super) fn forget(hands: &mut Hands<'_>) -> bool {
-    let Hands { common, client, .. } = hands;
+pub(super) fn forget(host: &mut SmtpHost<'_, '_>) -> bool {
+    let SmtpHost { inbound: Inbound { lists, .. }, cx, client, .. } = host;
     let Some(Client::Stranger(standing)) = client.as_deref_mut() else { return false };
     if standing.asked.is_empty() {
         return false;
     }
     standing.is_limited |= !standing.put_off.is_empty();
     for (_, inquiry) in standing.asked.drain(..) {
-        if standing.until <= common.turn.now {
-            common.lists.did_not_answer(inquiry, common.turn.now);
+        if standing.until <= cx.turn.now {
+            lists.did_not_answer(inquiry, cx.turn.now);
         }
     }
-    common.lists.searches -= 1;
+    lists.searches -= 1;
     true
 }
 
-impl Hands<'_> {
+impl SmtpHost<'_, '_> {
     /// Whether the client was not looked up because of a limit of ours, and no list trusts it. Then
     /// it is looked up again with the next recipient.
     pub(super) fn is_not_looked_up(&mut self) -> bool {
@@ -236,37 +234,36 @@ impl Standing {
         self.listings.iter().any(|listing| listing.meaning == Meaning::Trusted)
     }
 
-    fn ask(&mut self, inquiry: Inquiry, caller: Caller, common: &mut Common) {
-        let Some(list) = common.lists.lists.get(inquiry.list()) else { return };
+    fn ask(&mut self, inquiry: Inquiry, caller: Caller, lists: &Lists, cx: &mut Context<'_>) {
+        let Some(list) = lists.lists.get(inquiry.list()) else { return };
         let Ok(name) = Name::in_list(&list.name, caller.address.to_canonical()) else { return };
-        if list.asked_again_at > common.turn.now {
+        if list.asked_again_at > cx.turn.now {
             return;
         }
         let kind = if matches!(inquiry, Inquiry::Whether(_)) { RecordKind::Ipv4 } else { RecordKind::Text };
-        let number =
-            common.names.ask_about(caller.address, name_known_at(caller.connection.0), Question { name, kind });
+        let number = cx.names.ask_about(caller.address, name_known_at(caller.connection.0), Question { name, kind });
         self.asked.push((number, inquiry));
     }
 
     /// Asks one of the lists that could not be asked.
-    fn ask_again(&mut self, caller: Caller, common: &mut Common) {
+    fn ask_again(&mut self, caller: Caller, lists: &Lists, cx: &mut Context<'_>) {
         let before = self.asked.len();
         while self.asked.len() == before
             && let Some(inquiry) = self.put_off.pop()
         {
-            self.ask(inquiry, caller, common);
+            self.ask(inquiry, caller, lists, cx);
         }
     }
 
-    fn learn(&mut self, inquiry: Inquiry, answer: &Answer, caller: Caller, common: &mut Common) {
-        let Some(list) = common.lists.lists.get(inquiry.list()) else { return };
+    fn learn(&mut self, inquiry: Inquiry, answer: &Answer, (caller, lists, cx): (Caller, &Lists, &mut Context<'_>)) {
+        let Some(list) = lists.lists.get(inquiry.list()) else { return };
         match inquiry {
             Inquiry::Whether(number) if is_listing(answer) => {
                 let meaning = list.meaning;
                 let reason = format!("{} is listed by {}", caller.address.to_canonical(), list.name);
                 self.listings.push(Listing { list: number, meaning, reason });
                 if meaning != Meaning::Trusted {
-                    self.ask(Inquiry::Why(number), caller, common);
+                    self.ask(Inquiry::Why(number), caller, lists, cx);
                 }
             }
             Inquiry::Whether(_) => {}

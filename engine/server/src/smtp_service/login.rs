@@ -7,67 +7,65 @@ use sasl::Credentials;
 use smtp::{Domain, ForwardPath, LoginRefusal, Mailbox, RecipientRefusal, ReversePath, SenderRefusal};
 use store::AccountId;
 
-use crate::common::Common;
 use crate::logins::{AttemptState, Decision};
 use crate::queue;
 
-use super::{Client, Hands};
+use super::{Client, SmtpHost};
 
 /// The client has said who it is. What comes of that is decided in a later turn.
-pub(super) fn begin(credentials: Credentials<'_>, hands: &mut Hands<'_>) {
-    let (logins, mut cx) = hands.common.logins();
-    *hands.client = Some(Box::new(Client::LoggingIn(logins.begin(credentials, hands.caller, &mut cx))));
+pub(super) fn begin(credentials: Credentials<'_>, host: &mut SmtpHost<'_, '_>) {
+    let (logins, mut cx) = host.cx.logins();
+    *host.client = Some(Box::new(Client::LoggingIn(logins.begin(credentials, host.caller, &mut cx))));
 }
 
 /// The attempt's turn has come: its hash is computed, or it needs none.
-pub(super) fn decide(session: &mut smtp::Session, hands: &mut Hands<'_>) {
-    let Some(Client::LoggingIn(attempt)) = hands.client.as_deref_mut() else { return };
-    let (logins, mut cx) = hands.common.logins();
-    match logins.decide(attempt, hands.caller, &mut cx) {
-        Some(Decision::Granted(account)) => answer(Ok(account), session, hands),
-        Some(Decision::Refused) => answer(Err(LoginRefusal::Credentials), session, hands),
-        Some(Decision::TooMany) => answer(Err(LoginRefusal::TryLater), session, hands),
+pub(super) fn decide(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
+    let Some(Client::LoggingIn(attempt)) = host.client.as_deref_mut() else { return };
+    let (logins, mut cx) = host.cx.logins();
+    match logins.decide(attempt, host.caller, &mut cx) {
+        Some(Decision::Granted(account)) => answer(Ok(account), session, host),
+        Some(Decision::Refused) => answer(Err(LoginRefusal::Credentials), session, host),
+        Some(Decision::TooMany) => answer(Err(LoginRefusal::TryLater), session, host),
         Some(Decision::HeldBack) | None => {}
     }
 }
 
 /// A deadline has passed: gives the answer that was held back until then. False when there is none.
-pub(super) fn answer_held_back(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bool {
+pub(super) fn answer_held_back(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
     let is_held_back = matches!(
-        hands.client.as_deref(),
+        host.client.as_deref(),
         Some(Client::LoggingIn(attempt)) if attempt.state == AttemptState::Refused
     );
     if is_held_back {
-        answer(Err(LoginRefusal::Credentials), session, hands);
+        answer(Err(LoginRefusal::Credentials), session, host);
     }
     is_held_back
 }
 
 /// Nobody waits for the answer any more, or the client does not want to be who it has proved to be.
-pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
-    if let Some(Client::LoggingIn(attempt)) = hands.client.take().map(|client| *client) {
-        let Common { logins, compute, turn, .. } = &mut *hands.common;
-        logins.abandon(&attempt, turn.now, compute);
+pub(super) fn drop_attempt(host: &mut SmtpHost<'_, '_>) {
+    if let Some(Client::LoggingIn(attempt)) = host.client.take().map(|client| *client) {
+        host.cx.logins.abandon(&attempt, host.cx.turn.now, host.cx.compute);
     }
 }
 
-fn answer(result: Result<AccountId, LoginRefusal>, session: &mut smtp::Session, hands: &mut Hands<'_>) {
+fn answer(result: Result<AccountId, LoginRefusal>, session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
     let mut signature = None;
-    if let Some(Client::LoggingIn(attempt)) = hands.client.take().map(|client| *client) {
-        hands.common.logins.end(&attempt, hands.common.turn.now);
+    if let Some(Client::LoggingIn(attempt)) = host.client.take().map(|client| *client) {
+        host.cx.logins.end(&attempt, host.cx.turn.now);
         signature = attempt.signature();
     }
-    *hands.client = result.ok().map(|account| Box::new(Client::User(account)));
-    session.login_answered(result.map(|_| signature), hands);
+    *host.client = result.ok().map(|account| Box::new(Client::User(account)));
+    session.login_answered(result.map(|_| signature), host);
 }
 
-impl Hands<'_> {
+impl SmtpHost<'_, '_> {
     /// Whether clients say who they are, and whether they may now.
     pub(super) fn login_setting(&self) -> smtp::Login {
         if self.caller.service_entry().protocol != Protocol::Submission {
             smtp::Login::Absent
         } else if self.caller.channel == Channel::Tls
-            || self.common.logins.access().allows_plaintext_auth(self.caller.address)
+            || self.cx.logins.access().allows_plaintext_auth(self.caller.address)
         {
             smtp::Login::Required
         } else {
@@ -88,7 +86,7 @@ impl Hands<'_> {
         match (self.account(), path) {
             (None, _) | (_, ReversePath::Null) => Ok(()),
             (Some(account), ReversePath::Mailbox(mailbox)) => {
-                match self.common.recipient(&ForwardPath::Mailbox(*mailbox)) {
+                match self.cx.recipient(&ForwardPath::Mailbox(*mailbox)) {
                     Ok(owner) if owner == account => Ok(()),
                     _ => Err(SenderRefusal::NotTheirs),
                 }

@@ -19,7 +19,6 @@ use smtp::{Body, CharacterSet, EnvelopeId, Mail, MessageRefusal, Original, Recip
 use store::{AccountId, Recipient};
 
 use crate::archive::{Archive, LetterId};
-use crate::common::Common;
 use crate::queue::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, together_by_kind};
 
 use super::Transaction;
@@ -157,16 +156,16 @@ impl Transaction {
     pub(super) fn begin(
         &self,
         account: Option<AccountId>,
-        common: &mut Common,
+        store: &mut Archive,
     ) -> Result<(LetterId, Vec<u8>), MessageRefusal> {
         let Some(account) = account.or(self.posting.keeper).filter(|_| self.posting.is_wanted()) else {
-            let letter = common.store.begin(&self.recipients).map_err(message_refusal)?;
+            let letter = store.begin(&self.recipients).map_err(message_refusal)?;
             return Ok((letter, Vec::new()));
         };
         let Transaction { recipients, posting, .. } = self;
-        let here = recipients.iter().map(|Recipient { account, .. }| {
-            posting.wishes_of(*account).recipient(address_of(*account, &common.store))
-        });
+        let here = recipients
+            .iter()
+            .map(|Recipient { account, .. }| posting.wishes_of(*account).recipient(address_of(*account, store)));
         let elsewhere = posting.elsewhere.iter().map(|(address, wishes)| wishes.recipient(address.clone()));
         let envelope = Envelope {
             recipients: together_by_kind(here.chain(elsewhere).collect()),
@@ -179,7 +178,7 @@ impl Transaction {
         };
         let mut head = Vec::new();
         envelope::write(&envelope, &mut head).map_err(|_| MessageRefusal::TryLater)?;
-        Ok((common.store.begin(&entries_for(account, &envelope)).map_err(message_refusal)?, head))
+        Ok((store.begin(&entries_for(account, &envelope)).map_err(message_refusal)?, head))
     }
 }
 

@@ -24,19 +24,19 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use budget::Charge;
+use budget::{Charge, MemoryBudget};
 use connections::{Caller, TurnGate};
 use dkim::{ChainVerdict, Outcome, SIGNATURES_MAX};
 use dmarc::{Handling, Letter};
 use dns::{Knowledge, Missing, Name, Question, Unanswered};
-use machine::{Instant, Micros};
+use machine::{Instant, Micros, UnixTime};
 use message::{Findings, SenderDomain};
 use resolver::{Known, QuestionNumber};
 use smtp::MessageRefusal;
 
 use crate::author::Author;
-use crate::common::Common;
 
+use super::Context;
 use super::waiting::name_known_at;
 
 /// How long names may take once the message is there.
@@ -50,6 +50,23 @@ pub(crate) const POOL_BYTES: usize = 2 << 20;
 const KEY_QUESTIONS_MAX: usize = 8;
 /// Bytes of answers that are kept for one message.
 const KNOWN_BYTES_MAX: usize = 32 * 1024;
+
+/// The checks of senders and messages of a core.
+pub(super) struct Checks {
+    /// Senders that are being checked.
+    pub(super) under_way: usize,
+    /// What is kept of messages and senders while they are checked.
+    pub(super) kept: MemoryBudget,
+    /// Domains whose ARC results we trust.
+    trusted_sealers: Vec<Name>,
+}
+
+impl Checks {
+    /// `key` is random.
+    pub(super) fn new(trusted_sealers: Vec<Name>, key: [u8; 16]) -> Checks {
+        Checks { under_way: 0, kept: MemoryBudget::new(POOL_BYTES, key), trusted_sealers }
+    }
+}
 
 /// What is known of whose a message is.
 pub(super) struct Proof {
@@ -66,7 +83,7 @@ pub(super) struct Proof {
     chain: Option<ChainVerdict>,
     /// Who is trusted among those who have handed it on, and says that it was its author's when it came to him.
     voucher: Option<Name>,
-    /// What is kept of it, in [`Common::kept_for_proofs`].
+    /// What is kept of it, in [`Checks::kept`].
     charge: Charge,
     /// Whether something is unknown because a limit of ours was reached.
     is_limited: bool,
@@ -137,66 +154,77 @@ impl Proof {
     /// The next bytes of the message, as they came.
     ///
     /// Errors: there is no memory to check it now.
-    pub(super) fn arrived(&mut self, bytes: &[u8], caller: Caller, common: &mut Common) -> Result<(), MessageRefusal> {
+    pub(super) fn arrived(
+        &mut self,
+        bytes: &[u8],
+        caller: Caller,
+        checks: &mut Checks,
+        cx: &mut Context<'_>,
+    ) -> Result<(), MessageRefusal> {
         let Stage::Arriving(reading) = &mut self.stage else { return Ok(()) };
         reading.arrived(bytes);
         if matches!(self.author, Author::Unknown) {
             if let Some(header) = reading.header() {
                 self.author = Author::of(header, reading.is_cut());
-                self.seek(caller, common);
+                self.seek(caller, cx);
             }
-            self.count(caller, common)?;
+            self.count(caller, checks)?;
         }
         Ok(())
     }
 
     /// All of the message is there.
-    pub(super) fn ended(&mut self, caller: Caller, common: &mut Common) {
-        self.until = Some(common.turn.now + PATIENCE);
+    pub(super) fn ended(&mut self, caller: Caller, cx: &mut Context<'_>) {
+        self.until = Some(cx.turn.now + PATIENCE);
         if let Stage::Arriving(reading) = &mut self.stage {
             let message = core::mem::replace(reading, dkim::Reading::to_verify()).ended();
             if matches!(self.author, Author::Unknown) {
                 self.author = Author::of(message.header(), message.is_cut());
             }
-            self.chain = message.chain_at_once(common.turn.wall);
+            self.chain = message.chain_at_once(cx.turn.wall);
             self.stage = Stage::Arrived(Box::new(message));
         }
-        self.seek(caller, common);
+        self.seek(caller, cx);
     }
 
     /// Whether all is known that is to be, of a message that has ended. Goes on with finding it out.
     ///
     /// Errors: there is no memory to check it now.
-    pub(super) fn is_known(&mut self, caller: Caller, common: &mut Common) -> Result<bool, MessageRefusal> {
-        self.seek(caller, common);
-        self.count(caller, common)?;
+    pub(super) fn is_known(
+        &mut self,
+        caller: Caller,
+        checks: &mut Checks,
+        cx: &mut Context<'_>,
+    ) -> Result<bool, MessageRefusal> {
+        self.seek(caller, cx);
+        self.count(caller, checks)?;
         if !self.asked.is_empty() {
-            let left = self.until.map_or(PATIENCE, |until| until.since(common.turn.now));
-            common.connections.set_deadline(common.turn.now, caller.connection, Some(left));
+            let left = self.until.map_or(PATIENCE, |until| until.since(cx.turn.now));
+            cx.connections.set_deadline(cx.turn.now, caller.connection, Some(left));
             return Ok(false);
         }
         if self.is_verified() {
             return Ok(true);
         }
-        common.connections.set_deadline(common.turn.now, caller.connection, None);
+        cx.connections.set_deadline(cx.turn.now, caller.connection, None);
         if !core::mem::replace(&mut self.is_at_gate, true) {
-            common.connections.enter(TurnGate::Verification, caller.connection.0);
+            cx.connections.enter(TurnGate::Verification, caller.connection.0);
         }
         Ok(false)
     }
 
     /// One signature is computed, if its turn has come.
-    pub(super) fn verify(&mut self, caller: Caller, common: &mut Common) {
-        if !common.connections.has_entered(TurnGate::Verification, caller.connection.0) {
+    pub(super) fn verify(&mut self, caller: Caller, checks: &Checks, cx: &mut Context<'_>) {
+        if !cx.connections.has_entered(TurnGate::Verification, caller.connection.0) {
             return;
         }
-        self.leave_gate(caller, common);
+        self.leave_gate(caller, cx);
         let Stage::Arrived(message) = &self.stage else { return };
         if self.verdicts.len() < signatures(message) {
-            self.verdicts.extend(message.verify(self.verdicts.len(), &self.knowledge, common.turn.wall).ok());
-        } else if let Ok(verdict) = message.judge_chain(self.chain_step, &self.knowledge, common.turn.wall) {
+            self.verdicts.extend(message.verify(self.verdicts.len(), &self.knowledge, cx.turn.wall).ok());
+        } else if let Ok(verdict) = message.judge_chain(self.chain_step, &self.knowledge, cx.turn.wall) {
             (self.chain, self.chain_step) = (verdict, self.chain_step + 1);
-            let is_trusted = |name: &Name| common.trusted_sealers.iter().any(|trusted| name.is_within(trusted));
+            let is_trusted = |name: &Name| checks.trusted_sealers.iter().any(|trusted| name.is_within(trusted));
             let is_told = verdict.is_some_and(|verdict| verdict == ChainVerdict::Pass || verdict.is_open());
             self.voucher = message.vouched_by(is_trusted).filter(|_| is_told).cloned();
         }
@@ -227,32 +255,32 @@ impl Proof {
     }
 
     /// What is kept of it no longer is.
-    pub(super) fn forget(&mut self, caller: Caller, common: &mut Common) {
-        self.leave_gate(caller, common);
-        common.kept_for_proofs.release(&mut self.charge, caller.address);
+    pub(super) fn forget(&mut self, caller: Caller, checks: &mut Checks, cx: &mut Context<'_>) {
+        self.leave_gate(caller, cx);
+        checks.kept.release(&mut self.charge, caller.address);
     }
 
-    fn leave_gate(&mut self, caller: Caller, common: &mut Common) {
+    fn leave_gate(&mut self, caller: Caller, cx: &mut Context<'_>) {
         if core::mem::take(&mut self.is_at_gate) {
-            common.connections.leave(TurnGate::Verification, caller.connection.0);
+            cx.connections.leave(TurnGate::Verification, caller.connection.0);
         }
     }
 
     /// Asks for what is to be known.
-    pub(super) fn seek(&mut self, caller: Caller, common: &mut Common) {
-        if self.knowledge.bytes() > KNOWN_BYTES_MAX || !common.names.can_be_asked() {
+    pub(super) fn seek(&mut self, caller: Caller, cx: &mut Context<'_>) {
+        if self.knowledge.bytes() > KNOWN_BYTES_MAX || !cx.names.can_be_asked() {
             self.is_limited = true;
             self.give_up(if self.asks == Asks::Yes { Asks::NoMore } else { self.asks });
         }
         loop {
-            let wanted = self.wanted(common);
+            let wanted = self.wanted(cx.turn.wall);
             if wanted.is_empty() {
                 return;
             }
             for question in wanted {
                 if self.asks == Asks::Yes {
                     let number =
-                        common.names.ask_about(caller.address, name_known_at(caller.connection.0), question.clone());
+                        cx.names.ask_about(caller.address, name_known_at(caller.connection.0), question.clone());
                     self.asked.push((number, question));
                 } else {
                     self.knowledge.learn(question, Err(Unanswered::Silence));
@@ -262,10 +290,10 @@ impl Proof {
     }
 
     /// What is to be known, and is to be asked now.
-    fn wanted(&self, common: &Common) -> Vec<Question> {
+    fn wanted(&self, wall: UnixTime) -> Vec<Question> {
         let mut keys = match &self.stage {
-            Stage::Arriving(reading) => reading.missing(&self.knowledge, common.turn.wall),
-            Stage::Arrived(message) => message.missing(&self.knowledge, common.turn.wall),
+            Stage::Arriving(reading) => reading.missing(&self.knowledge, wall),
+            Stage::Arrived(message) => message.missing(&self.knowledge, wall),
         };
         keys.sort_unstable();
         keys.dedup();
@@ -353,13 +381,13 @@ impl Proof {
     /// Counts what is kept of it.
     ///
     /// Errors: that is more than its share.
-    fn count(&mut self, caller: Caller, common: &mut Common) -> Result<(), MessageRefusal> {
+    fn count(&mut self, caller: Caller, checks: &mut Checks) -> Result<(), MessageRefusal> {
         let footprint = match &self.stage {
             Stage::Arriving(reading) => reading.footprint(),
             Stage::Arrived(message) => message.footprint(),
         };
         let bytes = footprint + self.knowledge.bytes();
-        let charged = common.kept_for_proofs.charge(&mut self.charge, caller.address, bytes);
+        let charged = checks.kept.charge(&mut self.charge, caller.address, bytes);
         charged.map_err(|_| MessageRefusal::Unchecked)
     }
 }

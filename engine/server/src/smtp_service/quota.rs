@@ -18,7 +18,7 @@ use store::{AccountId, OUTBOX_PART, Usage};
 use crate::archive::{UsageOf, Used};
 
 use super::waiting::replied_at;
-use super::{Hands, TRACE_BYTES_MAX, Transaction};
+use super::{SmtpHost, TRACE_BYTES_MAX, Transaction};
 
 /// What a message has in the store beside what its sender says, at most.
 const ADDED_OCTETS: u64 = 2 * TRACE_BYTES_MAX as u64;
@@ -42,40 +42,40 @@ pub(super) enum Room {
 }
 
 /// Whether it is known how much the recipient has, if that matters. It is asked for where it is not.
-pub(super) fn is_known(path: &ForwardPath<'_>, hands: &mut Hands<'_>) -> bool {
-    let Ok(account) = hands.common.recipient(path) else { return true };
-    let Some(transaction) = hands.transaction.as_deref_mut() else { return true };
-    if matches!(transaction.taken, Taken::Known(known, _) if known == account) || allowed(account, hands).is_none() {
+pub(super) fn is_known(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
+    let Ok(account) = host.cx.recipient(path) else { return true };
+    let Some(transaction) = host.transaction.as_deref_mut() else { return true };
+    if matches!(transaction.taken, Taken::Known(known, _) if known == account) || allowed(account, host).is_none() {
         return true;
     }
-    let Hands { common, caller, transaction, .. } = hands;
+    let SmtpHost { cx, caller, transaction, .. } = host;
     let Some(transaction) = transaction.as_deref_mut() else { return true };
     if transaction.taken == Taken::Asked(account) {
         return false;
     }
-    let used = common.store.ask_owner(UsageOf(account), replied_at(caller.connection.0));
+    let used = cx.store.ask_owner(UsageOf(account), replied_at(caller.connection.0));
     transaction.taken = used.map_or(Taken::Asked(account), |used| Taken::Known(account, used.usage));
     used.is_some()
 }
 
 /// An account has so much.
-pub(super) fn learn(Used { account, usage }: Used, session: &mut smtp::Session, hands: &mut Hands<'_>) {
-    let transaction = hands.transaction.as_deref_mut();
+pub(super) fn learn(Used { account, usage }: Used, session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
+    let transaction = host.transaction.as_deref_mut();
     if let Some(transaction) = transaction.filter(|transaction| transaction.taken == Taken::Asked(account)) {
         transaction.taken = Taken::Known(account, usage);
-        session.sender_known(hands);
+        session.sender_known(host);
     }
 }
 
 /// Whether an account has room for the message of the open transaction.
 ///
 /// Errors: it has none, or none is known to be left for a message of whatever size.
-pub(super) fn check(account: AccountId, hands: &mut Hands<'_>) -> Result<Room, RecipientRefusal> {
-    let Some(allowed) = allowed(account, hands) else { return Ok(Room::ForAll) };
-    let largest = hands.common.smtp_settings.message_bytes_max;
+pub(super) fn check(account: AccountId, host: &mut SmtpHost<'_, '_>) -> Result<Room, RecipientRefusal> {
+    let Some(allowed) = allowed(account, host) else { return Ok(Room::ForAll) };
+    let largest = host.inbound.settings.message_bytes_max;
     // Forwarded mail goes through the outbox.
-    let sends_on = hands.common.directory.forwards(&hands.common.store, account);
-    let transaction = hands.transaction.as_deref_mut().ok_or(RecipientRefusal::Unavailable)?;
+    let sends_on = host.cx.directory.forwards(host.cx.store, account);
+    let transaction = host.transaction.as_deref_mut().ok_or(RecipientRefusal::Unavailable)?;
     // What it has now may be something else when the next one is named.
     let Taken::Known(known, usage) = core::mem::take(&mut transaction.taken) else {
         return Err(RecipientRefusal::Unavailable);
@@ -96,14 +96,14 @@ pub(super) fn check(account: AccountId, hands: &mut Hands<'_>) -> Result<Room, R
     }
 }
 
-fn allowed(account: AccountId, hands: &Hands<'_>) -> Option<u64> {
-    let directory = &hands.common.directory;
-    let store = &hands.common.store.own.store;
+fn allowed(account: AccountId, host: &SmtpHost<'_, '_>) -> Option<u64> {
+    let directory = host.cx.directory;
+    let store = &host.cx.store.own.store;
     // While less than half of the disk is used, no account can have that much.
     if !store.is_half_full() && directory.has_usual_quotas() {
         return None;
     }
-    let known = hands.common.store.account(account)?;
+    let known = host.cx.store.account(account)?;
     // An account that keeps no copy of forwarded mail needs room too: its inbox gets the reports.
     let quota = directory.quota(known.address);
     let may_be_short = quota != Quota::HalfOfDisk || store.is_half_full();

@@ -14,37 +14,37 @@ use relay::srs::{self, Restored};
 use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 
 use super::posting::Wishes;
-use super::{Hands, greylist, quota};
+use super::{SmtpHost, greylist, quota};
 
 /// Somebody is named whom the message of the open transaction is for.
 ///
 /// Errors: he does not get it.
-pub(super) fn name(named: &smtp::Recipient<'_>, hands: &mut Hands<'_>) -> Result<(), RecipientRefusal> {
+pub(super) fn name(named: &smtp::Recipient<'_>, host: &mut SmtpHost<'_, '_>) -> Result<(), RecipientRefusal> {
     let path = &named.path;
-    if !path.is_postmaster() && hands.is_not_looked_up() {
+    if !path.is_postmaster() && host.is_not_looked_up() {
         return Err(RecipientRefusal::Unchecked);
     }
-    if !path.is_postmaster() && hands.refusal().is_some() {
+    if !path.is_postmaster() && host.refusal().is_some() {
         return Err(RecipientRefusal::Unwanted);
     }
-    hands.may_name_another()?;
-    let added = match hands.is_returning(path) {
+    host.may_name_another()?;
+    let added = match host.is_returning(path) {
         Ok(true) => Ok(()),
-        Ok(false) => hands.add_recipient(named),
+        Ok(false) => host.add_recipient(named),
         Err(refusal) => Err(refusal),
     };
     if let Err(refusal) = added {
-        hands.note_guess(refusal);
+        host.note_guess(refusal);
         return Err(refusal);
     }
-    let Some(transaction) = hands.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+    let Some(transaction) = host.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
     if transaction.first_recipient.is_empty() {
         transaction.first_recipient.push_str(path.text());
     }
     Ok(())
 }
 
-impl Hands<'_> {
+impl SmtpHost<'_, '_> {
     /// Whether an address stands for who sent a letter that was sent on; then he is to get what is said of it.
     ///
     /// Errors: it says so, and does not; or this is said by somebody, who may as well write to him.
@@ -52,23 +52,23 @@ impl Hands<'_> {
         let ForwardPath::Mailbox(mailbox) = path else { return Ok(false) };
         let Domain::Name(domain) = mailbox.domain else { return Ok(false) };
         let is_user = self.account().is_some();
-        let common = &*self.common;
+        let cx = &*self.cx;
         let mut plain = [0; LOCAL_PART_BYTES_MAX];
         let local_part = mailbox.plain_local_part(&mut plain);
-        if !srs::is_rewritten(local_part) || !common.directory.serves(domain) {
+        if !srs::is_rewritten(local_part) || !cx.directory.serves(domain) {
             return Ok(false);
         }
-        let key = srs::Key::new(common.store.secret_of_paths());
-        let Restored::Of(sender) = key.restore(local_part, common.turn.wall) else {
+        let key = srs::Key::new(cx.store.secret_of_paths());
+        let Restored::Of(sender) = key.restore(local_part, cx.turn.wall) else {
             return Err(RecipientRefusal::UnknownUser);
         };
         let transaction = self.transaction.as_mut().filter(|transaction| transaction.reverse_path.is_empty());
-        let keeper = common.directory.postmaster(&common.store).ok();
+        let keeper = cx.directory.postmaster(cx.store).ok();
         let (transaction, keeper) = transaction.zip(keeper).ok_or(RecipientRefusal::UnknownUser)?;
         if !is_user && !transaction.recipients.is_empty() {
             return Err(RecipientRefusal::TooMany);
         }
-        transaction.add_elsewhere(&sender, Wishes::default(), &common.store)?;
+        transaction.add_elsewhere(&sender, Wishes::default(), cx.store)?;
         transaction.posting.keeper = Some(keeper);
         Ok(true)
     }
@@ -78,8 +78,8 @@ impl Hands<'_> {
         let path = &named.path;
         let is_user = self.account().is_some();
         let wishes = if is_user { Wishes::of(named) } else { Wishes::default() };
-        let recipient = match self.common.recipient(path) {
-            Ok(account) => Some(self.common.directory.entrance(&self.common.store, account)),
+        let recipient = match self.cx.recipient(path) {
+            Ok(account) => Some(self.cx.directory.entrance(self.cx.store, account)),
             Err(RecipientRefusal::NotLocal) => {
                 self.check_relaying(path)?;
                 None
@@ -98,9 +98,9 @@ impl Hands<'_> {
                 greylist::check(path, self)?;
                 let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
                 transaction.note_room(room)?;
-                transaction.add(recipient, wishes, &self.common.store)?;
+                transaction.add(recipient, wishes, self.cx.store)?;
             }
-            None => transaction.add_elsewhere(path.text(), wishes, &self.common.store)?,
+            None => transaction.add_elsewhere(path.text(), wishes, self.cx.store)?,
         }
         Ok(())
     }

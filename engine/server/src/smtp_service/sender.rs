@@ -21,11 +21,11 @@ use message::SenderDomain;
 use resolver::{Known, QuestionNumber};
 use spf::Verdict;
 
-use crate::common::Common;
+use crate::strangers::is_strange;
 
-use super::proof::{LEAST_BYTES, Sender};
+use super::proof::{Checks, LEAST_BYTES, Sender};
 use super::waiting::name_known_at;
-use super::{Hands, Transaction};
+use super::{Context, Inbound, SmtpHost, Transaction};
 
 /// As long as RFC 7208 section 4.6.4 wants a check to be able to take at least.
 const PATIENCE: Micros = Micros::from_secs(20);
@@ -60,12 +60,12 @@ pub(super) struct Check {
 }
 
 /// Whether all is known that is to be. Goes on with finding it out.
-pub(super) fn is_known(greeting_name: &str, hands: &mut Hands<'_>) -> bool {
-    let is_logged_in = hands.account().is_some();
-    let Hands { common, caller, transaction, .. } = hands;
+pub(super) fn is_known(greeting_name: &str, host: &mut SmtpHost<'_, '_>) -> bool {
+    let is_logged_in = host.account().is_some();
+    let SmtpHost { inbound: Inbound { checks, .. }, cx, caller, transaction, .. } = host;
     let Some(transaction) = transaction.as_deref_mut() else { return true };
     if matches!(transaction.finding, Finding::NotSought) {
-        transaction.finding = if is_logged_in { Finding::Nothing } else { begin(*caller, common) };
+        transaction.finding = if is_logged_in { Finding::Nothing } else { begin(*caller, checks, cx) };
     }
     let Transaction { reverse_path, finding: Finding::Sought(check), .. } = transaction else { return true };
     let local_part = reverse_path.rsplit_once('@').map_or("postmaster", |(local_part, _)| local_part);
@@ -74,72 +74,77 @@ pub(super) fn is_known(greeting_name: &str, hands: &mut Hands<'_>) -> bool {
     let domain = if domain.starts_with('[') { "" } else { domain };
     let sender = spf::Sender { address: caller.address, hello: greeting_name, local_part, domain };
     let known = check.knowledge.bytes();
-    let is_kept = common.kept_for_proofs.charge(&mut check.charge, caller.address, known).is_ok();
+    let is_kept = checks.kept.charge(&mut check.charge, caller.address, known).is_ok();
     let finding = match spf::check(&sender, &check.knowledge) {
         Ok(Verdict::TempError) if check.is_limited => Finding::Limited,
         Ok(verdict) => Finding::Found(verdict),
         Err(_) if !is_kept || known > KNOWN_BYTES_MAX => Finding::Limited,
         Err(Missing(question)) => {
-            let number = common.names.ask_about(caller.address, name_known_at(caller.connection.0), question.clone());
+            let number = cx.names.ask_about(caller.address, name_known_at(caller.connection.0), question.clone());
             check.asked = Some((number, question));
-            let left = check.until.since(common.turn.now);
-            common.connections.set_deadline(common.turn.now, caller.connection, Some(left));
+            let left = check.until.since(cx.turn.now);
+            cx.connections.set_deadline(cx.turn.now, caller.connection, Some(left));
             return false;
         }
     };
-    settle(transaction, finding, *caller, common);
+    settle(transaction, finding, *caller, checks);
     true
 }
 
 /// Begins to find something out about who sends, if he is a stranger.
-fn begin(caller: Caller, common: &mut Common) -> Finding {
-    if !common.is_strange(caller) || !common.names.can_be_asked() {
+fn begin(caller: Caller, checks: &mut Checks, cx: &mut Context<'_>) -> Finding {
+    if !is_strange(caller, cx.connections.net()) || !cx.names.can_be_asked() {
         return Finding::Nothing;
     }
-    common.checks += 1;
-    let (until, charge) = (common.turn.now + PATIENCE, Charge::new(LEAST_BYTES));
+    checks.under_way += 1;
+    let (until, charge) = (cx.turn.now + PATIENCE, Charge::new(LEAST_BYTES));
     Finding::Sought(Box::new(Check { knowledge: Knowledge::default(), asked: None, until, charge, is_limited: false }))
 }
 
 /// This came of a question: of the last one, or nobody wants to know it any more.
-pub(super) fn name_known(number: QuestionNumber, known: Known, session: &mut smtp::Session, hands: &mut Hands<'_>) {
-    let Hands { common, transaction, caller, .. } = hands;
+pub(super) fn name_known(
+    number: QuestionNumber,
+    known: Known,
+    session: &mut smtp::Session,
+    host: &mut SmtpHost<'_, '_>,
+) {
+    let SmtpHost { inbound: Inbound { checks, .. }, transaction, caller, .. } = host;
     let Some(transaction) = transaction.as_deref_mut() else { return };
     let Finding::Sought(check) = &mut transaction.finding else { return };
     let Some((_, question)) = check.asked.take_if(|(asked, _)| *asked == number) else { return };
     match known {
-        Err(Unanswered::NoServer) => settle(transaction, Finding::Nothing, *caller, common),
+        Err(Unanswered::NoServer) => settle(transaction, Finding::Nothing, *caller, checks),
         known => {
             check.is_limited |= known == Err(Unanswered::Busy);
             check.knowledge.learn(question, known);
         }
     }
-    session.sender_known(hands);
+    session.sender_known(host);
 }
 
 /// A deadline has passed: nothing more is found out. False when nothing is being found out.
-pub(super) fn given_up(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bool {
-    let Hands { common, transaction, caller, .. } = hands;
+pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
+    let SmtpHost { inbound: Inbound { checks, .. }, transaction, caller, .. } = host;
     let Some(transaction) = transaction.as_deref_mut() else { return false };
     if !matches!(transaction.finding, Finding::Sought(_)) {
         return false;
     }
-    settle(transaction, Finding::Found(Verdict::TempError), *caller, common);
-    session.sender_known(hands);
+    settle(transaction, Finding::Found(Verdict::TempError), *caller, checks);
+    session.sender_known(host);
     true
 }
 
 /// The transaction is over.
-pub(super) fn forget(hands: &mut Hands<'_>) {
-    if let Some(transaction) = hands.transaction.as_deref_mut() {
-        settle(transaction, Finding::NotSought, hands.caller, hands.common);
+pub(super) fn forget(host: &mut SmtpHost<'_, '_>) {
+    if let Some(transaction) = host.transaction.as_deref_mut() {
+        settle(transaction, Finding::NotSought, host.caller, &mut host.inbound.checks);
     }
 }
 
-fn settle(transaction: &mut Transaction, finding: Finding, caller: Caller, common: &mut Common) {
+fn settle(transaction: &mut Transaction, finding: Finding, caller: Caller, checks: &mut Checks) {
     if let Finding::Sought(mut check) = core::mem::replace(&mut transaction.finding, finding) {
-        common.checks -= 1;
-        common.kept_for_proofs.release(&mut check.charge, caller.address);
+        checks.under_way -= 1;
+        checks.kept.release(&mut check.charge, caller.address);
     }
 }
 

@@ -1,0 +1,48 @@
+//! What a session is told with: the parts of its core, and the services that sessions use.
+
+use connections::Caller;
+
+use crate::common::Common;
+use crate::pop3_service::{self, Pop3, Pop3Call};
+use crate::smtp_service::{self, Inbound, SmtpCall};
+
+/// The services of a core that own what their sessions share.
+pub(crate) struct Services {
+    pub(crate) inbound: Inbound,
+    pub(crate) pop3: Pop3,
+}
+
+impl Services {
+    /// The same with the parts of the core.
+    #[inline]
+    pub(crate) fn with<'a>(&'a mut self, common: &'a mut Common) -> Context<'a> {
+        Context { common, inbound: &mut self.inbound, pop3: &mut self.pop3 }
+    }
+}
+
+/// The parts of the core, and the services.
+pub(crate) struct Context<'a> {
+    pub(crate) common: &'a mut Common,
+    pub(crate) inbound: &'a mut Inbound,
+    pub(crate) pop3: &'a mut Pop3,
+}
+
+impl Context<'_> {
+    /// What an SMTP session acts on.
+    #[inline]
+    pub(super) fn smtp(&mut self, caller: Caller) -> SmtpCall<'_> {
+        let Common { turn, connections, store, directory, logins, signer, names, compute, console, .. } =
+            &mut *self.common;
+        let turn = *turn;
+        let cx = smtp_service::Context { turn, connections, store, directory, logins, signer, names, compute, console };
+        SmtpCall { caller, inbound: self.inbound, cx }
+    }
+
+    /// What a POP3 session acts on.
+    #[inline]
+    pub(super) fn pop3(&mut self, caller: Caller) -> Pop3Call<'_> {
+        let Common { turn, connections, store, directory, logins, compute, .. } = &mut *self.common;
+        let cx = pop3_service::Context { turn: *turn, connections, store, directory, logins, compute };
+        Pop3Call { caller, pop3: self.pop3, cx }
+    }
+}
