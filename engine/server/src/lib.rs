@@ -15,7 +15,7 @@
 //! | `certificates` | certificates that take the place of others while the machine serves |
 //! | `expiry` | certificates that end soon |
 //! | `pressure` | who has to go when something runs short |
-//! | `smtp_service`, `pop3_service`, `http_service` | the hands of the protocols |
+//! | `inbound`, `pop3_service`, `http_service` | what the sessions of the protocols act by |
 //! | `logins` | a password, a gate, an answer in time; or a proof |
 //! | `directory` | from a path to an account |
 //! | `author`, `signing` | in whose name a message is, and that domain's signatures under a letter of our own users |
@@ -41,12 +41,12 @@ mod cores;
 mod directory;
 mod engine;
 mod expiry;
-mod filter;
 mod handshakes;
 mod holds;
 mod http_service;
 mod identifier;
 mod in_use;
+mod inbound;
 mod letters;
 mod life;
 mod listeners;
@@ -60,9 +60,7 @@ mod sending;
 mod session;
 mod signing;
 mod sizes;
-mod smtp_service;
 mod start;
-mod strangers;
 mod streams;
 mod subsystem;
 

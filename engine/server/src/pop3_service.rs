@@ -21,7 +21,6 @@ use crate::archive::{Archive, Reply};
 use crate::directory::Directory;
 use crate::logins::{self, Attempt, Logins};
 use crate::maildrop::Maildrop;
-use crate::session::WaitsFor;
 use crate::subsystem::Subsystem;
 
 use deletion::{Deletion, Orphan};
@@ -118,15 +117,10 @@ impl Pop3Conversation {
         Pop3Conversation { session, state }
     }
 
-    pub(crate) fn waits_for(&self) -> WaitsFor {
+    pub(crate) fn waits_for(&self) -> pop3::WaitsFor {
         match self.session.waits_for() {
-            pop3::WaitsFor::Bytes => WaitsFor::Bytes,
-            pop3::WaitsFor::SendRoom => WaitsFor::SendRoom,
-            pop3::WaitsFor::Turn => WaitsFor::Turn,
-            pop3::WaitsFor::Message if self.state.wants_room() => WaitsFor::SendRoom,
-            pop3::WaitsFor::Message | pop3::WaitsFor::Login | pop3::WaitsFor::Deletion => WaitsFor::Us,
-            pop3::WaitsFor::Handshake => WaitsFor::Handshake,
-            pop3::WaitsFor::Nothing => WaitsFor::Nothing,
+            pop3::WaitsFor::Message if self.state.wants_room() => pop3::WaitsFor::SendRoom,
+            waits_for => waits_for,
         }
     }
 
@@ -161,7 +155,7 @@ impl Pop3Conversation {
 
     /// There may be room for what is to be said.
     pub(crate) fn go_on(&mut self, call: &mut Pop3Call<'_>) {
-        if self.waits_for() == WaitsFor::SendRoom {
+        if self.waits_for() == pop3::WaitsFor::SendRoom {
             self.with(call, |session, host| {
                 if pop3::Actions::send_room(host) >= pop3::REPLY_BYTES_MAX {
                     session.resumed(host);

@@ -16,8 +16,8 @@ use sometimes::sometimes;
 
 use crate::common::Common;
 use crate::engine::Engine;
+use crate::inbound::Inbound;
 use crate::session::{Context, Session, WaitsFor};
-use crate::smtp_service::Inbound;
 
 /// How long a session may stand still while there is not enough for all.
 const PATIENCE: Micros = Micros::from_secs(10);

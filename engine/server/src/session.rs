@@ -10,6 +10,7 @@
 mod context;
 mod records;
 mod telling;
+mod waits_for;
 
 use connections::{Caller, Channel, Connections, Protocol, ServiceEntry, Stir};
 use machine::Micros;
@@ -24,11 +25,12 @@ use crate::certificates::Replaced;
 use crate::clerks::Told;
 use crate::common::Common;
 use crate::handshakes::{Handshake, LOOK};
+use crate::inbound::{SmtpConversation, is_judged};
 use crate::pressure::Mark;
-use crate::strangers::is_judged;
-use crate::{certificates, http_service, pop3_service, smtp_service};
+use crate::{certificates, http_service, pop3_service};
 
 pub(crate) use context::{Context, Services};
+pub(crate) use waits_for::WaitsFor;
 
 /// The longest greeting, in bytes. What has no room for it waits.
 const GREETING_BYTES_MAX: usize = 576;
@@ -67,7 +69,7 @@ pub(crate) enum Talk {
     Silence,
     /// Nothing yet: there is no room for a greeting.
     ToBeGreeted(Protocol),
-    Smtp(smtp_service::SmtpConversation),
+    Smtp(SmtpConversation),
     Pop3(pop3_service::Pop3Conversation),
     Http(http_service::Conversation),
     /// Nothing: the caller was sent away when he came.
@@ -109,30 +111,11 @@ impl Guest {
     }
 }
 
-/// What a session waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum WaitsFor {
-    /// The client's next bytes, and nothing else.
-    Bytes,
-    /// That the client takes what it was told.
-    SendRoom,
-    /// The handshake that it asks for.
-    Handshake,
-    /// Its next turn.
-    Turn,
-    /// The store, or the answer to a login.
-    Us,
-    /// The end of the connection.
-    Nothing,
-}
-
 impl Talk {
     /// Talk over TLS that the client has asked for on the way: without a greeting.
     pub(crate) fn secured(protocol: Protocol, caller: Caller, cx: &mut Context<'_>) -> Talk {
         match protocol {
-            Protocol::Smtp | Protocol::Submission => {
-                Talk::Smtp(smtp_service::SmtpConversation::secured(&mut cx.smtp(caller)))
-            }
+            Protocol::Smtp | Protocol::Submission => Talk::Smtp(SmtpConversation::secured(&mut cx.smtp(caller))),
             Protocol::Pop3 => Talk::Pop3(pop3_service::Pop3Conversation::secured(&mut cx.pop3(caller))),
             // Nobody can ask for it there.
             Protocol::Http | Protocol::Http2 => Talk::ToBeGreeted(protocol),
@@ -195,9 +178,7 @@ impl Session {
                 self.send_away(busy(protocol), cx)
             }
             _ if self.guest == Guest::Refused => self.send_away(too_many(protocol), cx),
-            Protocol::Smtp | Protocol::Submission => {
-                Talk::Smtp(smtp_service::SmtpConversation::begin(&mut cx.smtp(caller)))
-            }
+            Protocol::Smtp | Protocol::Submission => Talk::Smtp(SmtpConversation::begin(&mut cx.smtp(caller))),
             Protocol::Pop3 => Talk::Pop3(pop3_service::Pop3Conversation::begin(&mut cx.pop3(caller))),
             Protocol::Http => Talk::Http(http_service::Conversation::begin(caller, cx.common)),
             Protocol::Http2 => Talk::Http(http_service::Conversation::begin_two(caller, cx.common)),
@@ -229,8 +210,8 @@ impl Session {
             Talk::Handshake(handshake) => handshake.waits_for(),
             Talk::Silence => WaitsFor::Us,
             Talk::ToBeGreeted(_) => WaitsFor::SendRoom,
-            Talk::Smtp(talk) => talk.waits_for(),
-            Talk::Pop3(talk) => talk.waits_for(),
+            Talk::Smtp(talk) => talk.waits_for().into(),
+            Talk::Pop3(talk) => talk.waits_for().into(),
             Talk::Http(talk) => talk.waits_for(),
             Talk::Over => WaitsFor::Nothing,
         }
@@ -243,7 +224,7 @@ impl Session {
 
     /// Whether it has a record of an SMTP transaction.
     pub(crate) fn has_transaction(&self) -> bool {
-        matches!(&self.talk, Talk::Smtp(talk) if talk.transaction.is_some())
+        matches!(&self.talk, Talk::Smtp(talk) if talk.has_transaction())
     }
 
     /// Whether a message of it is on its way into the store.

@@ -6,10 +6,9 @@ use connections::{Connections, TlsTable};
 use machine::BLOCK_BYTES;
 use net::tcp::PoolSizes;
 
-use crate::filter::LETTER_OCTETS_MAX;
+use crate::inbound::{LETTER_OCTETS_MAX, proof};
 use crate::session::Session;
 use crate::signing;
-use crate::smtp_service::proof;
 
 /// Of the least memory (`configuration`), what a core takes whatever the memory: the hasher's, tables of one size, the card's
 /// buffers, and what is lost in rounding sizes up.

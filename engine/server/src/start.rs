@@ -29,6 +29,7 @@ use crate::engine::Engine;
 use crate::expiry::Expiry;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
+use crate::inbound::{Inbound, InboundSeed};
 use crate::logins::Logins;
 use crate::making::Making;
 use crate::pop3_service::Pop3;
@@ -37,7 +38,6 @@ use crate::sending::Parcels;
 use crate::session::Services;
 use crate::signing::Signer;
 use crate::sizes::Sizes;
-use crate::smtp_service::{Inbound, InboundSeed};
 
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.

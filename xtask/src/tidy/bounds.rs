@@ -44,7 +44,6 @@ pub(super) const FILE_LINES: Bound = Bound {
         ("engine/message/src/revision.rs", 556),
         ("engine/server/src/archive.rs", 520),
         ("engine/server/src/clerks.rs", 503),
-        ("engine/server/src/smtp_service.rs", 554),
         ("engine/webmail/src/clerk/writing.rs", 527),
     ],
 };

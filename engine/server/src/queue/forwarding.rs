@@ -12,7 +12,7 @@
 //!
 //! Invariants:
 //! - Recipients are the account, which has bit 0, and those to whom its mail is sent on, in the order of the configuration, a bit each. Each gets it by a delivery with an origin of its own, and is marked then, as all in `courier` are: so none gets it twice, whenever the power fails.
-//! - What was put into Junk is not here. Whoever gets mail from here trusts this machine to have looked at it, and would hold against it what it sends on of others (`smtp_service::ending`).
+//! - What was put into Junk is not here. Whoever gets mail from here trusts this machine to have looked at it, and would hold against it what it sends on of others (`inbound::ending`).
 //! - A message with an author at a domain of this server that fails the domain's DMARC policy stays
 //!   in the account's inbox. Forwarded, it would have a reverse path of that domain and come from its
 //!   host, and so it would pass DMARC elsewhere.

@@ -3,8 +3,8 @@
 use connections::Caller;
 
 use crate::common::Common;
+use crate::inbound::{self, Inbound, SmtpCall};
 use crate::pop3_service::{self, Pop3, Pop3Call};
-use crate::smtp_service::{self, Inbound, SmtpCall};
 
 /// The services of a core that own what their sessions share.
 pub(crate) struct Services {
@@ -34,7 +34,7 @@ impl Context<'_> {
         let Common { turn, connections, store, directory, logins, signer, names, compute, console, .. } =
             &mut *self.common;
         let turn = *turn;
-        let cx = smtp_service::Context { turn, connections, store, directory, logins, signer, names, compute, console };
+        let cx = inbound::Context { turn, connections, store, directory, logins, signer, names, compute, console };
         SmtpCall { caller, inbound: self.inbound, cx }
     }
 

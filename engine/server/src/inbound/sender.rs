@@ -21,11 +21,13 @@ use message::SenderDomain;
 use resolver::{Known, QuestionNumber};
 use spf::Verdict;
 
-use crate::strangers::is_strange;
+use super::strangers::is_strange;
 
+use super::host::SmtpHost;
 use super::proof::{Checks, LEAST_BYTES, Sender};
+use super::transaction::Transaction;
 use super::waiting::name_known_at;
-use super::{Context, Inbound, SmtpHost, Transaction};
+use super::{Context, Inbound};
 
 /// As long as RFC 7208 section 4.6.4 wants a check to be able to take at least.
 const PATIENCE: Micros = Micros::from_secs(20);

@@ -4,8 +4,9 @@
 use mail::Origin;
 use smtp::{ForwardPath, RecipientRefusal};
 
+use super::host::SmtpHost;
 use super::lists::Standing;
-use super::{SmtpHost, sender};
+use super::sender;
 
 /// Whether it is known who sends, if that matters for this recipient.
 pub(super) fn is_known(path: &ForwardPath<'_>, greeting_name: &str, host: &mut SmtpHost<'_, '_>) -> bool {

@@ -21,8 +21,8 @@ use store::{AccountId, Recipient};
 use crate::archive::{Archive, LetterId};
 use crate::queue::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, together_by_kind};
 
-use super::Transaction;
 use super::incoming::message_refusal;
+use super::transaction::Transaction;
 
 /// Bytes that a recipient takes in an envelope beside his address and whom the sender has named at first, at most.
 const RECIPIENT_OVERHEAD: usize = 8;

@@ -1,4 +1,4 @@
-//! The filter that the configuration names, as a core knows it: who asks it, who waits for his turn, and whether it is there. What is asked, and what becomes of the letter, stands in `smtp_service::filter`.
+//! The filter that the configuration names, as a core knows it: who asks it, who waits for his turn, and whether it is there. What is asked, and what becomes of the letter, stands in `inbound::inquiry`.
 //!
 //! Each core asks for itself, by connections of its own: one a letter.
 //!

@@ -3,7 +3,7 @@
 use mail::Deed;
 use smtp::RecipientRefusal;
 
-use super::SmtpHost;
+use super::host::SmtpHost;
 
 impl SmtpHost<'_, '_> {
     /// Whether a stranger may do this now, by how often he has. It is counted if he may.

@@ -1,4 +1,4 @@
-//! Which clients are strangers, and which rules for strangers apply to them. What those rules are stands in `smtp_service` and in `mail::{Strangers, Greylist}`.
+//! Which clients are strangers, and which rules for strangers apply to them. What those rules are stands in `inbound` and in `mail::{Strangers, Greylist}`.
 
 use core::net::IpAddr;
 

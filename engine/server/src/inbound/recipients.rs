@@ -13,8 +13,9 @@
 use relay::srs::{self, Restored};
 use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 
+use super::host::SmtpHost;
 use super::posting::Wishes;
-use super::{SmtpHost, greylist, quota};
+use super::{greylist, quota};
 
 /// Somebody is named whom the message of the open transaction is for.
 ///

@@ -17,8 +17,10 @@ use store::{AccountId, OUTBOX_PART, Usage};
 
 use crate::archive::{UsageOf, Used};
 
+use super::TRACE_BYTES_MAX;
+use super::host::SmtpHost;
+use super::transaction::Transaction;
 use super::waiting::replied_at;
-use super::{SmtpHost, TRACE_BYTES_MAX, Transaction};
 
 /// What a message has in the store beside what its sender says, at most.
 const ADDED_OCTETS: u64 = 2 * TRACE_BYTES_MAX as u64;

@@ -21,11 +21,13 @@ use store::{Closing, Head, JUNK};
 
 use crate::signing::Signing;
 
-use super::incoming::message_refusal;
+use super::Inbound;
+use super::host::SmtpHost;
+use super::incoming::{Incoming, message_refusal};
 use super::lists::Standing;
 use super::proof::{Judgement, Proof};
+use super::transaction::Transaction;
 use super::waiting::{Point, signed};
-use super::{Inbound, Incoming, SmtpHost, Transaction};
 
 /// How far the end of a message has come.
 pub(super) enum Ending {

@@ -1,4 +1,4 @@
-//! What the filter makes of a stranger's letter, where the configuration names one (`crate::filter`): it is asked by HTTP when all else is known of the letter (`relay::filter`).
+//! What the filter makes of a stranger's letter, where the configuration names one (`filter`): it is asked by HTTP when all else is known of the letter (`relay::filter`).
 //!
 //! ```text
 //!   arrives ──all of it──▸ waits its turn ──▸ sought, called, spoken ──▸ known
@@ -24,7 +24,7 @@ use relay::route::Route;
 use relay::{Lost, Speaker};
 use resolver::{Known, Ourselves, QuestionNumber, route_to};
 
-use crate::filter::{Filter, LETTER_OCTETS_MAX};
+use super::filter::{Filter, LETTER_OCTETS_MAX};
 
 use super::Context;
 use super::waiting::name_known_at;

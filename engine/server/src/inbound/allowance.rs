@@ -11,8 +11,9 @@ use store::AccountId;
 
 use crate::allowances::{MaySend, Met, Permitted, Verdict};
 
+use super::host::SmtpHost;
+use super::transaction::Transaction;
 use super::waiting::replied_at;
-use super::{SmtpHost, Transaction};
 
 /// What is known of whether a message may be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -27,8 +27,9 @@ use machine::{Instant, Micros};
 use resolver::{Known, QuestionNumber};
 use smtp::ForwardPath;
 
+use super::host::{Client, SmtpHost};
 use super::waiting::name_known_at;
-use super::{Client, Context, Inbound, SmtpHost};
+use super::{Context, Inbound};
 
 /// How long lists may take.
 const PATIENCE: Micros = Micros::from_secs(5);

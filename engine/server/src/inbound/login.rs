@@ -10,7 +10,7 @@ use store::AccountId;
 use crate::logins::{AttemptState, Decision};
 use crate::queue;
 
-use super::{Client, SmtpHost};
+use super::host::{Client, SmtpHost};
 
 /// The client has said who it is. What comes of that is decided in a later turn.
 pub(super) fn begin(credentials: Credentials<'_>, host: &mut SmtpHost<'_, '_>) {

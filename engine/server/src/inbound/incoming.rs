@@ -14,7 +14,7 @@ use crate::identifier::Identifier;
 use crate::signing::Signing;
 
 use super::ending::Ending;
-use super::filter::Inquiry;
+use super::inquiry::Inquiry;
 use super::proof::Proof;
 use super::{Context, Inbound};
 

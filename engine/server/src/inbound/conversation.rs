@@ -1,0 +1,183 @@
+//! An SMTP connection: what happens to it is told to its session, or to what the session waits for.
+
+use alloc::boxed::Box;
+
+use connections::Stir;
+use resolver::{Known, QuestionNumber};
+use store::{AccountId, Outcome, Refusal};
+use tasks::{Entry, FrameId};
+
+use crate::archive::{Archive, LetterId, Reply};
+
+use super::host::{Client, SmtpHost};
+use super::incoming::{Incoming, message_refusal};
+use super::transaction::Transaction;
+use super::waiting::Point;
+use super::{SmtpCall, allowance, ending, lists, login, quota, sender};
+
+/// One SMTP connection.
+pub(crate) struct SmtpConversation {
+    session: smtp::Session,
+    transaction: Option<Box<Transaction>>,
+    client: Option<Box<Client>>,
+}
+
+impl SmtpConversation {
+    /// A client has connected: greets it.
+    pub(crate) fn begin(call: &mut SmtpCall<'_>) -> SmtpConversation {
+        SmtpConversation::with_session(|host| smtp::Session::connected(host), call)
+    }
+
+    /// A client has asked for TLS, and speaks it now.
+    pub(crate) fn secured(call: &mut SmtpCall<'_>) -> SmtpConversation {
+        SmtpConversation::with_session(|host| smtp::Session::secured(host), call)
+    }
+
+    fn with_session(
+        begin: impl FnOnce(&mut SmtpHost<'_, '_>) -> smtp::Session,
+        call: &mut SmtpCall<'_>,
+    ) -> SmtpConversation {
+        let (mut transaction, mut client) = (None, None);
+        let session = begin(&mut SmtpHost::of(call, &mut transaction, &mut client));
+        SmtpConversation { session, transaction, client }
+    }
+
+    pub(crate) fn waits_for(&self) -> smtp::WaitsFor {
+        self.session.waits_for()
+    }
+
+    pub(crate) fn has_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    pub(crate) fn has_message(&self) -> bool {
+        self.message().is_some()
+    }
+
+    /// Whether it waits for a letter that holds of what others may wait for: see `pressure`.
+    pub(crate) fn holds_and_waits(&self, store: &Archive) -> bool {
+        self.spread_letter().is_some_and(|letter| match self.session.waits_for() {
+            smtp::WaitsFor::MessageRoom => true,
+            smtp::WaitsFor::Stored => self.ends_without_room() || store.is_preparing(letter),
+            _ => false,
+        })
+    }
+
+    /// Has its complete letter refused, if that may be; false: it may not.
+    pub(crate) fn give_up_letter(&self, store: &mut Archive) -> bool {
+        self.spread_letter().is_some_and(|letter| store.refuse_preparing(letter, Refusal::Busy))
+    }
+
+    fn message(&self) -> Option<&Incoming> {
+        self.transaction.as_ref()?.message.as_ref()
+    }
+
+    /// Whether it waits for room for the end of its message.
+    fn ends_without_room(&self) -> bool {
+        self.message().is_some_and(|message| message.ending.waits_for_room())
+    }
+
+    fn spread_letter(&self) -> Option<FrameId> {
+        match self.message()?.letter {
+            LetterId::Spread(letter) => Some(letter),
+            LetterId::Own(_) | LetterId::Distant(_) => None,
+        }
+    }
+
+    /// Lets the session act.
+    pub(crate) fn with<R>(
+        &mut self,
+        call: &mut SmtpCall<'_>,
+        act: impl FnOnce(&mut smtp::Session, &mut SmtpHost<'_, '_>) -> R,
+    ) -> R {
+        let SmtpConversation { session, transaction, client } = self;
+        act(session, &mut SmtpHost::of(call, transaction, client))
+    }
+
+    pub(crate) fn is_logged_in(&self) -> bool {
+        matches!(self.client.as_deref(), Some(Client::User(_)))
+    }
+
+    /// The session's turn has come: its login is to be decided, or a signature under its message.
+    pub(crate) fn resumed(&mut self, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| {
+            login::decide(session, host);
+            ending::resumed(session, host);
+        });
+    }
+
+    pub(crate) fn is_of(&self, account: AccountId) -> bool {
+        matches!(self.client.as_deref(), Some(Client::User(user)) if *user == account)
+    }
+
+    /// The password of an account has changed. An attempt to log in is decided by what the password
+    /// is then.
+    pub(crate) fn password_changed(&mut self, account: AccountId, call: &mut SmtpCall<'_>) {
+        if self.is_of(account) {
+            self.with(call, |session, host| session.password_changed(host));
+        }
+    }
+
+    /// The machine is about to go away.
+    pub(crate) fn stopping(&mut self, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| {
+            session.stopping(host);
+            ending::given_up(session, host);
+        });
+    }
+
+    /// This came of a question about who sends, or about a message.
+    pub(crate) fn name_known(&mut self, number: QuestionNumber, known: Known, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| {
+            let others = ending::name_known(number, known, session, host);
+            if let Some(known) = others.and_then(|known| lists::name_known(number, known, session, host)) {
+                sender::name_known(number, known, session, host);
+            }
+        });
+    }
+
+    /// The owner of an account has replied.
+    pub(crate) fn replied(&mut self, reply: &mut Option<Reply>, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| match reply.take() {
+            Some(Reply::Usage(used)) => quota::learn(used, session, host),
+            Some(Reply::MaySend(permitted)) => allowance::learn(permitted, session, host),
+            other => *reply = other,
+        });
+    }
+
+    /// Something has happened to the connection by which the filter is asked about the message.
+    pub(crate) fn filter_stirred(&mut self, stir: Stir, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| ending::filter_stirred(stir, session, host));
+    }
+
+    /// A deadline has passed: the session's, or that of an answer held back, or of what is found out about who sends or about a message.
+    pub(crate) fn deadline_expired(&mut self, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| {
+            let is_other = login::answer_held_back(session, host)
+                || lists::given_up(session, host)
+                || sender::given_up(session, host)
+                || ending::given_up(session, host);
+            if !is_other {
+                session.deadline_expired(host);
+            }
+        });
+    }
+
+    /// The store has done what the session waited for.
+    pub(crate) fn woken(&mut self, entry: Entry, outcome: Outcome, call: &mut SmtpCall<'_>) {
+        let Some(point) = Point::of(entry) else { return call.cx.store.forget(outcome) };
+        self.with(call, |session, host| match (point, outcome) {
+            (Point::Room, _) => {
+                session.message_room(host);
+                ending::room_found(session, host);
+            }
+            (_, Outcome::Refused(refusal)) => session.message_stored(Err(message_refusal(refusal)), host),
+            (_, Outcome::Delivered) => {
+                let identifier = host.identifier();
+                session.message_stored(Ok(identifier.as_bytes()), host);
+            }
+            // Nothing else acknowledges a letter.
+            _ => {}
+        });
+    }
+}

@@ -1,0 +1,64 @@
+//! What the server knows of an open SMTP transaction.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use store::Recipient;
+
+use super::allowance::Permission;
+use super::incoming::Incoming;
+use super::posting::Posting;
+use super::quota::Taken;
+use super::sender::Finding;
+
+/// What the server knows of an open transaction.
+#[derive(Default)]
+pub(crate) struct Transaction {
+    pub(super) reverse_path: String,
+    /// The first recipient as the client wrote it.
+    pub(super) first_recipient: String,
+    /// Those who are here.
+    pub(super) recipients: Vec<Recipient>,
+    pub(super) posting: Posting,
+    pub(super) finding: Finding,
+    /// How large its sender says the message is.
+    pub(super) declared: Option<u64>,
+    pub(super) taken: Taken,
+    pub(super) permission: Permission,
+    /// The one recipient has no room for the largest message, and nobody knows how large this one is.
+    pub(super) is_narrow: bool,
+    /// Why its message is not kept, in the words of the filter.
+    pub(super) reason: String,
+    pub(super) message: Option<Incoming>,
+}
+
+impl Transaction {
+    /// A record that has room for the usual transaction, so that none of those allocates.
+    pub(crate) fn with_room() -> Transaction {
+        Transaction {
+            reverse_path: String::with_capacity(smtp::PATH_BYTES_MAX),
+            first_recipient: String::with_capacity(smtp::PATH_BYTES_MAX),
+            recipients: Vec::with_capacity(8),
+            posting: Posting::default(),
+            finding: Finding::NotSought,
+            declared: None,
+            taken: Taken::NotAsked,
+            permission: Permission::NotAsked,
+            is_narrow: false,
+            reason: String::new(),
+            message: None,
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.reverse_path.clear();
+        self.first_recipient.clear();
+        self.recipients.clear();
+        self.posting = Posting::default();
+        self.finding = Finding::NotSought;
+        (self.declared, self.taken, self.is_narrow) = (None, Taken::NotAsked, false);
+        self.permission = Permission::NotAsked;
+        self.reason.clear();
+        self.message = None;
+    }
+}
