@@ -6,7 +6,7 @@ use connections::{Connections, TlsTable};
 use machine::BLOCK_BYTES;
 use net::tcp::PoolSizes;
 
-use crate::inbound::{LETTER_OCTETS_MAX, proof};
+use crate::inbound::{LETTER_OCTETS_MAX, PROOF_BYTES_LEAST, PROOF_BYTES_POOLED};
 use crate::session::Session;
 use crate::signing;
 
@@ -22,10 +22,10 @@ const KEPT_BYTES_POOLED: usize = 1024;
 
 /// Bytes of the pools for what is found out about messages: answers of name servers about their
 /// senders, and headers that are kept until they are checked or signed.
-const JUDGED_BYTES_POOLED: usize = proof::POOL_BYTES + signing::POOL_BYTES;
+const JUDGED_BYTES_POOLED: usize = PROOF_BYTES_POOLED + signing::POOL_BYTES;
 /// Bytes of that which each message has, whatever the pools have.
-const JUDGED_BYTES_LEAST: usize = proof::LEAST_BYTES as usize;
-const _: () = assert!(signing::LEAST_BYTES == proof::LEAST_BYTES, "a message is checked or signed");
+const JUDGED_BYTES_LEAST: usize = PROOF_BYTES_LEAST as usize;
+const _: () = assert!(signing::LEAST_BYTES == PROOF_BYTES_LEAST, "a message is checked or signed");
 /// Messages of the webmail, and those that are sent on, that may be signed at a time.
 const SIGNED_BESIDE: usize = 64;
 

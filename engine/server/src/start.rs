@@ -63,12 +63,14 @@ impl Engine {
         let names = Names::new(core, configuration.network.as_ref(), random(machine));
         let seed = InboundSeed {
             cores,
+            transactions: sizes.transactions,
+            filter_bytes: sizes.filter_bytes(),
             greylist_key: secret.first_chunk().copied().unwrap_or_default(),
             identifiers: of_inbound,
             strangers_key: random(machine),
             proofs_key: random(machine),
         };
-        let services = Services { inbound: Inbound::new(&configuration, &sizes, seed, wall), pop3: Pop3::default() };
+        let services = Services { inbound: Inbound::new(&configuration, seed, wall), pop3: Pop3::default() };
         let common = Common {
             turn: Turn { now, wall },
             date_now: DateTimeNow::new(wall),

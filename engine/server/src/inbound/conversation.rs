@@ -11,9 +11,10 @@ use crate::archive::{Archive, LetterId, Reply};
 
 use super::host::{Client, SmtpHost};
 use super::incoming::{Incoming, message_refusal};
+use super::shared::SmtpCall;
 use super::transaction::Transaction;
 use super::waiting::Point;
-use super::{SmtpCall, allowance, ending, lists, login, quota, sender};
+use super::{ending, login};
 
 /// One SMTP connection.
 pub(crate) struct SmtpConversation {
@@ -129,9 +130,9 @@ impl SmtpConversation {
     /// This came of a question about who sends, or about a message.
     pub(crate) fn name_known(&mut self, number: QuestionNumber, known: Known, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
-            let others = ending::name_known(number, known, session, host);
-            if let Some(known) = others.and_then(|known| lists::name_known(number, known, session, host)) {
-                sender::name_known(number, known, session, host);
+            let Some(known) = ending::name_known(number, known, session, host) else { return };
+            if is_last_answer(number, known, host) {
+                session.sender_known(host);
             }
         });
     }
@@ -139,8 +140,18 @@ impl SmtpConversation {
     /// The owner of an account has replied.
     pub(crate) fn replied(&mut self, reply: &mut Option<Reply>, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| match reply.take() {
-            Some(Reply::Usage(used)) => quota::learn(used, session, host),
-            Some(Reply::MaySend(permitted)) => allowance::learn(permitted, session, host),
+            Some(Reply::Usage(used)) => {
+                let transaction = host.transaction.as_deref_mut();
+                if transaction.is_some_and(|transaction| transaction.taken.learn(used)) {
+                    session.sender_known(host);
+                }
+            }
+            Some(Reply::MaySend(permitted)) => {
+                let SmtpHost { cx, transaction, .. } = host;
+                if transaction.as_deref_mut().is_some_and(|transaction| transaction.permission.learn(permitted, cx)) {
+                    session.sender_known(host);
+                }
+            }
             other => *reply = other,
         });
     }
@@ -153,11 +164,13 @@ impl SmtpConversation {
     /// A deadline has passed: the session's, or that of an answer held back, or of what is found out about who sends or about a message.
     pub(crate) fn deadline_expired(&mut self, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
-            let is_other = login::answer_held_back(session, host)
-                || lists::given_up(session, host)
-                || sender::given_up(session, host)
-                || ending::given_up(session, host);
-            if !is_other {
+            if login::answer_held_back(session, host) {
+                return;
+            }
+            if session.waits_for() == smtp::WaitsFor::Sender && is_search_given_up(host) || is_check_given_up(host) {
+                return session.sender_known(host);
+            }
+            if !ending::given_up(session, host) {
                 session.deadline_expired(host);
             }
         });
@@ -180,4 +193,32 @@ impl SmtpConversation {
             _ => {}
         });
     }
+}
+
+/// This came of a question about the client or the sender. Says whether all is known now.
+fn is_last_answer(number: QuestionNumber, known: Known, host: &mut SmtpHost<'_, '_>) -> bool {
+    let SmtpHost { inbound, cx, caller, transaction, client } = host;
+    let known = match client.as_deref_mut() {
+        Some(Client::Stranger(standing)) => {
+            match standing.name_known((number, known), *caller, &mut inbound.lists, cx) {
+                Ok(is_last) => return is_last,
+                Err(known) => known,
+            }
+        }
+        _ => known,
+    };
+    let Some(transaction) = transaction.as_deref_mut() else { return false };
+    transaction.finding.name_known(number, known, *caller, &mut inbound.checks)
+}
+
+/// The client is not looked up any further. False where it was not being looked up.
+fn is_search_given_up(host: &mut SmtpHost<'_, '_>) -> bool {
+    let Some(Client::Stranger(standing)) = host.client.as_deref_mut() else { return false };
+    standing.forget(&mut host.inbound.lists, host.cx.turn.now)
+}
+
+/// Nothing more is found out about the sender. False where nothing was being found out.
+fn is_check_given_up(host: &mut SmtpHost<'_, '_>) -> bool {
+    let Some(transaction) = host.transaction.as_deref_mut() else { return false };
+    transaction.finding.give_up(host.caller, &mut host.inbound.checks)
 }

@@ -12,59 +12,27 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use connections::{Caller, Stir};
-use machine::UnixTime;
 use message::{Findings, return_path};
 use relay::filter::Verdict;
 use resolver::{Known, QuestionNumber};
 use smtp::MessageRefusal;
-use store::{Closing, Head, JUNK};
+use store::Head;
 
 use crate::signing::Signing;
 
-use super::Inbound;
-use super::host::SmtpHost;
-use super::incoming::{Incoming, message_refusal};
+use super::host::{Client, SmtpHost};
+use super::incoming::{Ending, Incoming, Saying, message_refusal};
 use super::lists::Standing;
 use super::proof::{Judgement, Proof};
+use super::trace::Trace;
 use super::transaction::Transaction;
 use super::waiting::{Point, signed};
-
-/// How far the end of a message has come.
-pub(super) enum Ending {
-    /// It goes on.
-    NotYet,
-    /// What it lacks goes into the store.
-    Revising,
-    /// It is found out whose it is.
-    Proving,
-    /// The filter is asked.
-    Asking,
-    /// It is signed.
-    Signing,
-    /// What stands above it goes into the store.
-    Saying(Saying),
-    Committed,
-}
-
-/// Trace fields and signatures on their way into the store.
-pub(super) struct Saying {
-    fields: Vec<u8>,
-    taken: usize,
-    is_suspect: bool,
-}
 
 /// What comes of a step.
 enum Step {
     Done(Ending),
     /// Something else has to happen first.
     Waits,
-}
-
-impl Ending {
-    /// Whether it waits for room in the store, if it waits.
-    pub(super) fn waits_for_room(&self) -> bool {
-        matches!(self, Ending::Revising | Ending::Saying(_))
-    }
 }
 
 /// All of the message has come.
@@ -163,12 +131,6 @@ pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>)
     true
 }
 
-/// The transaction is over: a message that is not committed yet is given up. A message for accounts of
-/// several cores could otherwise wait for space on one of them although its client has left.
-pub(super) fn forget(host: &mut SmtpHost<'_, '_>) {
-    smtp::Actions::message_abort(host);
-}
-
 fn go_on_later(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
     if let Err(refusal) = go_on(host) {
         session.message_stored(Err(refusal), host);
@@ -176,7 +138,7 @@ fn go_on_later(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
 }
 
 fn refuse(refusal: MessageRefusal, session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
-    smtp::Actions::message_abort(host);
+    host.abort_message();
     session.message_stored(Err(refusal), host);
 }
 
@@ -189,7 +151,7 @@ fn go_on(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
             Ok(Step::Done(ending)) => host.message()?.0.ending = ending,
             Ok(Step::Waits) => return Ok(()),
             Err(refusal) => {
-                smtp::Actions::message_abort(host);
+                host.abort_message();
                 return Err(refusal);
             }
         }
@@ -204,14 +166,14 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
     let (inbound, cx) = (&mut *host.inbound, &mut *host.cx);
     let Transaction { reverse_path, posting, message, reason, .. } = &mut **transaction;
     let reverse_path = &*reverse_path;
-    let standing = Standing::of(host.client.as_deref());
+    let standing = Client::standing(host.client.as_deref());
     // Of what lies in an outbox the envelope says that, and who gets it at last says it above all.
     let is_elsewhere = posting.is_wanted();
     let message = message.as_mut().ok_or(MessageRefusal::TryLater)?;
     let letter = message.letter;
     match (&mut message.ending, &mut message.proof) {
         (Ending::Revising, _) => {
-            let is_all = message.complete(inbound, cx, room)?;
+            let is_all = message.complete(&mut inbound.trace, cx, room)?;
             let Some(signing) = message.signing.as_mut().filter(|_| is_all) else {
                 return Ok(if is_all { Step::Done(Ending::Proving) } else { Step::Waits });
             };
@@ -235,7 +197,7 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             if signing.ask(signed(caller.connection.0), cx.signer, cx.compute, cx.turn.wall) {
                 return Ok(Step::Waits);
             }
-            let saying = above(signing, Some(reverse_path).filter(|_| !is_elsewhere), inbound)?;
+            let saying = above(signing, Some(reverse_path).filter(|_| !is_elsewhere), &mut inbound.trace)?;
             signing.forget(cx.signer, cx.compute);
             Ok(Step::Done(Ending::Saying(saying)))
         }
@@ -276,7 +238,8 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
                 }
             };
             let path = Some(reverse_path).filter(|_| !is_elsewhere && message.is_judged());
-            let saying = say(message.proof.as_deref(), (standing, filtered.as_deref()), path, caller, inbound)?;
+            let saying =
+                say(message.proof.as_deref(), (standing, filtered.as_deref()), path, caller, &mut inbound.trace)?;
             if let Some(mut proof) = message.proof.take() {
                 proof.forget(caller, &mut inbound.checks, cx);
             }
@@ -322,7 +285,7 @@ fn say(
     (standing, filtered): (Option<&Standing>, Option<&str>),
     path: Option<&String>,
     caller: Caller,
-    inbound: &mut Inbound,
+    trace: &mut Trace,
 ) -> Result<Saying, MessageRefusal> {
     // Whoever gets it at last looks at it himself.
     let Some(reverse_path) = path else { return Ok(Saying::NOTHING) };
@@ -332,16 +295,15 @@ fn say(
     };
     let listed = standing.into_iter().flat_map(Standing::suspicions);
     let reason = reason(unproved.as_deref().into_iter().chain(listed).chain(filtered));
-    let trace = inbound.trace.as_mut_slice();
-    let start = return_path(reverse_path, trace).ok_or(MessageRefusal::TryLater)?;
-    let mut findings = Findings::begin(trace, start, &inbound.hostname);
+    let start = return_path(reverse_path, trace.buffer.as_mut_slice()).ok_or(MessageRefusal::TryLater)?;
+    let mut findings = Findings::begin(trace.buffer.as_mut_slice(), start, &trace.hostname);
     findings.keep(reason.as_ref().map_or(0, |reason| reason.len() + REASON_BYTES));
     match proof {
         Some(proof) => proof.write(caller, &mut findings),
         None => findings.nothing(),
     }
     let length = findings.end(reason.as_deref(), Head::UNIT);
-    let fields = inbound.trace.get(..length).unwrap_or_default().to_vec();
+    let fields = trace.buffer.get(..length).unwrap_or_default().to_vec();
     Ok(Saying { fields, taken: 0, is_suspect: reason.is_some() })
 }
 
@@ -353,10 +315,10 @@ fn reason<'a>(reasons: impl Iterator<Item = &'a str>) -> Option<String> {
 }
 
 /// What stands above a message that was submitted here.
-fn above(signing: &Signing, path: Option<&String>, inbound: &mut Inbound) -> Result<Saying, MessageRefusal> {
-    let trace = inbound.trace.as_mut_slice();
-    let length = path.map_or(Some(0), |path| return_path(path, trace)).ok_or(MessageRefusal::TryLater)?;
-    let fields = signing.head(inbound.trace.get(..length).unwrap_or_default());
+fn above(signing: &Signing, path: Option<&String>, trace: &mut Trace) -> Result<Saying, MessageRefusal> {
+    let buffer = trace.buffer.as_mut_slice();
+    let length = path.map_or(Some(0), |path| return_path(path, buffer)).ok_or(MessageRefusal::TryLater)?;
+    let fields = signing.head(trace.buffer.get(..length).unwrap_or_default());
     Ok(Saying { fields, taken: 0, is_suspect: false })
 }
 
@@ -364,12 +326,3 @@ fn above(signing: &Signing, path: Option<&String>, inbound: &mut Inbound) -> Res
 const REASON_TEXT_BYTES_MAX: usize = 900;
 /// What a field takes that says why a message is suspicious, beside the reason; and the white space that fills up.
 const REASON_BYTES: usize = 32;
-
-impl Saying {
-    const NOTHING: Saying = Saying { fields: Vec::new(), taken: 0, is_suspect: false };
-
-    fn closing(&self, date: UnixTime) -> Closing {
-        let head = Head::of(self.fields.len()).unwrap_or(Head::NONE);
-        Closing { date, head, mailbox: self.is_suspect.then_some(JUNK) }
-    }
-}

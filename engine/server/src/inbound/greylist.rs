@@ -6,11 +6,10 @@ use smtp::{ForwardPath, RecipientRefusal};
 
 use super::host::SmtpHost;
 use super::lists::Standing;
-use super::sender;
 
 /// Whether it is known who sends, if that matters for this recipient.
 pub(super) fn is_known(path: &ForwardPath<'_>, greeting_name: &str, host: &mut SmtpHost<'_, '_>) -> bool {
-    !concerns(path, host) || host.cx.recipient(path).is_err() || sender::is_known(greeting_name, host)
+    !concerns(path, host) || host.cx.recipient(path).is_err() || host.is_sender_known(greeting_name)
 }
 
 /// Whether the letter of the open transaction may come to this recipient.
@@ -21,7 +20,10 @@ pub(super) fn check(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> Resu
         return Ok(());
     }
     let SmtpHost { inbound, cx, caller, transaction: Some(transaction), .. } = host else { return Ok(()) };
-    let origin = transaction.authorized_domain().map_or(Origin::Host(caller.address), Origin::Domain);
+    let origin = transaction
+        .finding
+        .authorized_domain(&transaction.reverse_path)
+        .map_or(Origin::Host(caller.address), Origin::Domain);
     let now = cx.turn.now;
     let may =
         inbound.greylist.as_mut().is_none_or(|list| list.may_come(origin, &transaction.reverse_path, path.text(), now));
@@ -29,6 +31,6 @@ pub(super) fn check(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> Resu
 }
 
 fn concerns(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) -> bool {
-    let is_trusted = Standing::of(host.client.as_deref()).is_some_and(Standing::is_trusted);
+    let is_trusted = host.standing().is_some_and(Standing::is_trusted);
     host.inbound.greylist.is_some() && !path.is_postmaster() && host.cx.is_judged(host.caller) && !is_trusted
 }

@@ -4,19 +4,20 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use machine::UnixTime;
 use message::{Reviser, Revision};
 use smtp::MessageRefusal;
-use store::Refusal;
+use store::{Closing, Head, JUNK, Refusal};
 use tasks::Continuation;
 
 use crate::archive::{Archive, LetterId};
 use crate::identifier::Identifier;
 use crate::signing::Signing;
 
-use super::ending::Ending;
+use super::context::Context;
 use super::inquiry::Inquiry;
 use super::proof::Proof;
-use super::{Context, Inbound};
+use super::trace::Trace;
 
 /// A message on its way into the store.
 pub(super) struct Incoming {
@@ -46,14 +47,14 @@ impl Incoming {
     pub(super) fn put(
         &mut self,
         bytes: &[u8],
-        inbound: &mut Inbound,
+        trace: &mut Trace,
         cx: &mut Context<'_>,
         continuation: Continuation,
     ) -> Result<usize, MessageRefusal> {
         if !self.put_head(cx.store, continuation)? {
             return Ok(0);
         }
-        self.revise((inbound, cx), continuation, |revision, own, store| revision.pass(bytes, own, store))
+        self.revise((trace, cx), continuation, |revision, own, store| revision.pass(bytes, own, store))
     }
 
     /// Puts what stands above it into the store. False: there is no room for all of it.
@@ -68,22 +69,22 @@ impl Incoming {
     /// All of it has come: what it lacks goes into the store. False where there is no room for all of that.
     pub(super) fn complete(
         &mut self,
-        inbound: &mut Inbound,
+        trace: &mut Trace,
         cx: &mut Context<'_>,
         continuation: Continuation,
     ) -> Result<bool, MessageRefusal> {
         Ok(self.put_head(cx.store, continuation)?
-            && self.revise((inbound, cx), continuation, |revision, own, store| revision.end(own, store))?)
+            && self.revise((trace, cx), continuation, |revision, own, store| revision.end(own, store))?)
     }
 
     fn revise<R>(
         &mut self,
-        (inbound, cx): (&mut Inbound, &mut Context<'_>),
+        (trace, cx): (&mut Trace, &mut Context<'_>),
         continuation: Continuation,
         act: impl FnOnce(&mut Revision, &Reviser<'_>, &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>) -> Result<R, Refusal>,
     ) -> Result<R, MessageRefusal> {
         let Incoming { letter, identifier, author, revision, signing, .. } = self;
-        let Inbound { hostname, date_now, .. } = inbound;
+        let Trace { hostname, date_now, .. } = trace;
         let Context { store, turn, signer, .. } = cx;
         let own = Reviser { hostname, identifier: identifier.as_bytes(), author, now: date_now.at(turn.wall) };
         let result = act(revision, &own, &mut |bytes| {
@@ -95,6 +96,46 @@ impl Incoming {
         });
         let counted = signing.as_mut().map_or(Ok(()), |signing| signing.count(signer));
         result.and_then(|result| counted.map(|()| result)).map_err(message_refusal)
+    }
+}
+
+/// How far the end of a message has come.
+pub(super) enum Ending {
+    /// It goes on.
+    NotYet,
+    /// What it lacks goes into the store.
+    Revising,
+    /// It is found out whose it is.
+    Proving,
+    /// The filter is asked.
+    Asking,
+    /// It is signed.
+    Signing,
+    /// What stands above it goes into the store.
+    Saying(Saying),
+    Committed,
+}
+
+/// Trace fields and signatures on their way into the store.
+pub(super) struct Saying {
+    pub(super) fields: Vec<u8>,
+    pub(super) taken: usize,
+    pub(super) is_suspect: bool,
+}
+
+impl Ending {
+    /// Whether it waits for room in the store, if it waits.
+    pub(super) fn waits_for_room(&self) -> bool {
+        matches!(self, Ending::Revising | Ending::Saying(_))
+    }
+}
+
+impl Saying {
+    pub(super) const NOTHING: Saying = Saying { fields: Vec::new(), taken: 0, is_suspect: false };
+
+    pub(super) fn closing(&self, date: UnixTime) -> Closing {
+        let head = Head::of(self.fields.len()).unwrap_or(Head::NONE);
+        Closing { date, head, mailbox: self.is_suspect.then_some(JUNK) }
     }
 }
 

@@ -24,9 +24,8 @@ use relay::route::Route;
 use relay::{Lost, Speaker};
 use resolver::{Known, Ourselves, QuestionNumber, route_to};
 
+use super::context::Context;
 use super::filter::{Filter, LETTER_OCTETS_MAX};
-
-use super::Context;
 use super::waiting::name_known_at;
 
 /// Octets by which what is kept of a letter grows.

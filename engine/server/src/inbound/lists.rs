@@ -14,7 +14,6 @@
 //!   through unchecked. Each network has a share of those questions (`resolver`), so a client cannot
 //!   have others deferred.
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -25,11 +24,9 @@ use connections::Caller;
 use dns::{Answer, Name, Question, Record, RecordKind, Unanswered};
 use machine::{Instant, Micros};
 use resolver::{Known, QuestionNumber};
-use smtp::ForwardPath;
 
-use super::host::{Client, SmtpHost};
+use super::context::Context;
 use super::waiting::name_known_at;
-use super::{Context, Inbound};
 
 /// How long lists may take.
 const PATIENCE: Micros = Micros::from_secs(5);
@@ -88,6 +85,10 @@ struct Listing {
 }
 
 impl Lists {
+    pub(super) fn are_none(&self) -> bool {
+        self.lists.is_empty()
+    }
+
     pub(crate) fn new(abuse: &Abuse) -> Lists {
         let of = |names: &[HostName], meaning| -> Vec<List> {
             let names = names.iter().filter_map(|name| Name::parse(name.as_str()).ok());
@@ -115,119 +116,81 @@ impl Inquiry {
     }
 }
 
-/// Whether it is known where the client stands, if that matters for this recipient. Goes on with finding it out.
-pub(super) fn is_known(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
-    if path.is_postmaster() || host.inbound.lists.lists.is_empty() || host.cx.recipient(path).is_err() {
-        return true;
-    }
-    let SmtpHost { inbound, cx, caller, client, .. } = host;
-    if client.is_none() {
-        **client = begin(*caller, &mut inbound.lists, cx).map(|standing| Box::new(Client::Stranger(standing)));
-    }
-    let Some(Client::Stranger(standing)) = client.as_deref_mut() else { return true };
-    if standing.asked.is_empty() {
-        return true;
-    }
-    let left = standing.until.since(cx.turn.now);
-    cx.connections.set_deadline(cx.turn.now, caller.connection, Some(left));
-    false
-}
-
-/// Begins to look a stranger up.
-fn begin(caller: Caller, lists: &mut Lists, cx: &mut Context<'_>) -> Option<Standing> {
-    if !cx.is_judged(caller) || !cx.names.can_be_asked() {
-        return None;
-    }
-    let until = cx.turn.now + PATIENCE;
-    let (asked, put_off, listings) = (Vec::new(), Vec::new(), Vec::new());
-    let mut standing = Standing { asked, put_off, until, listings, is_limited: false };
-    for number in 0..lists.lists.len() {
-        standing.ask(Inquiry::Whether(number), caller, lists, cx);
-    }
-    lists.searches += usize::from(!standing.asked.is_empty());
-    Some(standing)
-}
-
-/// This came of a question. It comes back where that was about something else.
-pub(super) fn name_known(
-    number: QuestionNumber,
-    known: Known,
-    session: &mut smtp::Session,
-    host: &mut SmtpHost<'_, '_>,
-) -> Option<Known> {
-    let SmtpHost { inbound: Inbound { lists, .. }, cx, caller, client, .. } = host;
-    let Some(Client::Stranger(standing)) = client.as_deref_mut() else { return Some(known) };
-    let Some(place) = standing.asked.iter().position(|(asked, _)| *asked == number) else { return Some(known) };
-    let (_, inquiry) = standing.asked.swap_remove(place);
-    let makes_room = !matches!(known, Err(Unanswered::Busy));
-    match known {
-        Ok(answer) => standing.learn(inquiry, &answer, (*caller, lists, cx)),
-        // A client with no other waiting question is refused only if all places are taken.
-        Err(Unanswered::Busy) if matches!(inquiry, Inquiry::Whether(_)) => {
-            standing.put_off.push(inquiry);
-            standing.is_limited |= standing.asked.is_empty();
-        }
-        Err(Unanswered::Busy | Unanswered::NoServer) => {}
-        Err(_) => lists.did_not_answer(inquiry, cx.turn.now),
-    }
-    if makes_room {
-        standing.ask_again(*caller, lists, cx);
-    }
-    if standing.asked.is_empty() {
-        lists.searches -= 1;
-        session.sender_known(host);
-    }
-    None
-}
-
-/// A deadline has passed: what no list has said is not known. False when nobody waits for that.
-pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
-    if session.waits_for() != smtp::WaitsFor::Sender || !forget(host) {
-        return false;
-    }
-    session.sender_known(host);
-    true
-}
-
-/// Nobody waits any more for what was asked. False where nothing was.
-pub(super) fn forget(host: &mut SmtpHost<'_, '_>) -> bool {
-    let SmtpHost { inbound: Inbound { lists, .. }, cx, client, .. } = host;
-    let Some(Client::Stranger(standing)) = client.as_deref_mut() else { return false };
-    if standing.asked.is_empty() {
-        return false;
-    }
-    standing.is_limited |= !standing.put_off.is_empty();
-    for (_, inquiry) in standing.asked.drain(..) {
-        if standing.until <= cx.turn.now {
-            lists.did_not_answer(inquiry, cx.turn.now);
-        }
-    }
-    lists.searches -= 1;
-    true
-}
-
-impl SmtpHost<'_, '_> {
-    /// Whether the client was not looked up because of a limit of ours, and no list trusts it. Then
-    /// it is looked up again with the next recipient.
-    pub(super) fn is_not_looked_up(&mut self) -> bool {
-        let is_limited =
-            Standing::of(self.client.as_deref()).is_some_and(|standing| standing.is_limited && !standing.is_trusted());
-        if is_limited {
-            *self.client = None;
-        }
-        is_limited
-    }
-
-    /// Why no mail is taken from the client, if none is.
-    pub(super) fn refusal(&self) -> Option<&str> {
-        Standing::of(self.client.as_deref())?.refusal()
-    }
-}
-
 impl Standing {
-    /// Where a client stands, if he was looked up.
-    pub(super) fn of(client: Option<&Client>) -> Option<&Standing> {
-        if let Some(Client::Stranger(standing)) = client { Some(standing) } else { None }
+    /// Begins to look a client up, if it is to be.
+    pub(super) fn begin(caller: Caller, lists: &mut Lists, cx: &mut Context<'_>) -> Option<Standing> {
+        if !cx.is_judged(caller) || !cx.names.can_be_asked() {
+            return None;
+        }
+        let until = cx.turn.now + PATIENCE;
+        let (asked, put_off, listings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut standing = Standing { asked, put_off, until, listings, is_limited: false };
+        for number in 0..lists.lists.len() {
+            standing.ask(Inquiry::Whether(number), caller, lists, cx);
+        }
+        lists.searches += usize::from(!standing.asked.is_empty());
+        Some(standing)
+    }
+
+    /// Whether it is known where the client stands. It waits for that no longer than it may.
+    pub(super) fn is_known(&self, caller: Caller, cx: &mut Context<'_>) -> bool {
+        if self.asked.is_empty() {
+            return true;
+        }
+        let left = self.until.since(cx.turn.now);
+        cx.connections.set_deadline(cx.turn.now, caller.connection, Some(left));
+        false
+    }
+
+    /// This came of a question. Says whether it was the last one.
+    ///
+    /// Errors: it was about something else, and comes back.
+    pub(super) fn name_known(
+        &mut self,
+        (number, known): (QuestionNumber, Known),
+        caller: Caller,
+        lists: &mut Lists,
+        cx: &mut Context<'_>,
+    ) -> Result<bool, Known> {
+        let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else { return Err(known) };
+        let (_, inquiry) = self.asked.swap_remove(place);
+        let makes_room = !matches!(known, Err(Unanswered::Busy));
+        match known {
+            Ok(answer) => self.learn(inquiry, &answer, (caller, lists, cx)),
+            // A client with no other waiting question is refused only if all places are taken.
+            Err(Unanswered::Busy) if matches!(inquiry, Inquiry::Whether(_)) => {
+                self.put_off.push(inquiry);
+                self.is_limited |= self.asked.is_empty();
+            }
+            Err(Unanswered::Busy | Unanswered::NoServer) => {}
+            Err(_) => lists.did_not_answer(inquiry, cx.turn.now),
+        }
+        if makes_room {
+            self.ask_again(caller, lists, cx);
+        }
+        let is_last = self.asked.is_empty();
+        lists.searches -= usize::from(is_last);
+        Ok(is_last)
+    }
+
+    /// Nothing waits any more for what was asked: what no list has said is not known. False where nothing was asked.
+    pub(super) fn forget(&mut self, lists: &mut Lists, now: Instant) -> bool {
+        if self.asked.is_empty() {
+            return false;
+        }
+        self.is_limited |= !self.put_off.is_empty();
+        for (_, inquiry) in self.asked.drain(..) {
+            if self.until <= now {
+                lists.did_not_answer(inquiry, now);
+            }
+        }
+        lists.searches -= 1;
+        true
+    }
+
+    /// Whether the client was not looked up because of a limit of ours, and no list trusts it.
+    pub(super) fn is_not_looked_up(&self) -> bool {
+        self.is_limited && !self.is_trusted()
     }
 
     /// Whether one of the lists that are trusted names him.
@@ -278,7 +241,7 @@ impl Standing {
     }
 
     /// Why no mail is taken from him, if none is.
-    fn refusal(&self) -> Option<&str> {
+    pub(super) fn refusal(&self) -> Option<&str> {
         self.reasons(Meaning::Refused).next()
     }
 

@@ -59,52 +59,39 @@ fn answer(result: Result<AccountId, LoginRefusal>, session: &mut smtp::Session, 
     session.login_answered(result.map(|_| signature), host);
 }
 
-impl SmtpHost<'_, '_> {
-    /// Whether clients say who they are, and whether they may now.
-    pub(super) fn login_setting(&self) -> smtp::Login {
-        if self.caller.service_entry().protocol != Protocol::Submission {
-            smtp::Login::Absent
-        } else if self.caller.channel == Channel::Tls
-            || self.cx.logins.access().allows_plaintext_auth(self.caller.address)
-        {
-            smtp::Login::Required
-        } else {
-            smtp::Login::AfterTls
-        }
+/// Whether clients say who they are, and whether they may now.
+pub(super) fn setting(host: &SmtpHost<'_, '_>) -> smtp::Login {
+    if host.caller.service_entry().protocol != Protocol::Submission {
+        smtp::Login::Absent
+    } else if host.caller.channel == Channel::Tls || host.cx.logins.access().allows_plaintext_auth(host.caller.address)
+    {
+        smtp::Login::Required
+    } else {
+        smtp::Login::AfterTls
     }
+}
 
-    /// Who the client has proved to be.
-    pub(super) fn account(&self) -> Option<AccountId> {
-        match self.client.as_deref() {
-            Some(Client::User(account)) => Some(*account),
-            _ => None,
-        }
+/// Whoever has said who he is sends under his own addresses, or under none.
+pub(super) fn check_sender(path: &ReversePath<'_>, host: &SmtpHost<'_, '_>) -> Result<(), SenderRefusal> {
+    match (host.account(), path) {
+        (None, _) | (_, ReversePath::Null) => Ok(()),
+        (Some(account), ReversePath::Mailbox(mailbox)) => match host.cx.recipient(&ForwardPath::Mailbox(*mailbox)) {
+            Ok(owner) if owner == account => Ok(()),
+            _ => Err(SenderRefusal::NotTheirs),
+        },
     }
+}
 
-    /// Whoever has said who he is sends under his own addresses, or under none.
-    pub(super) fn check_sender(&self, path: &ReversePath<'_>) -> Result<(), SenderRefusal> {
-        match (self.account(), path) {
-            (None, _) | (_, ReversePath::Null) => Ok(()),
-            (Some(account), ReversePath::Mailbox(mailbox)) => {
-                match self.cx.recipient(&ForwardPath::Mailbox(*mailbox)) {
-                    Ok(owner) if owner == account => Ok(()),
-                    _ => Err(SenderRefusal::NotTheirs),
-                }
-            }
-        }
-    }
-
-    /// Mail for `path`, which is none of ours, goes to whoever else takes it: for who is logged in, and to a domain by its name.
-    ///
-    /// Errors: it does not.
-    pub(super) fn check_relaying(&self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
-        let ForwardPath::Mailbox(Mailbox { domain: Domain::Name(domain), .. }) = path else {
-            return Err(RecipientRefusal::NotLocal);
-        };
-        match self.account() {
-            None => Err(RecipientRefusal::NotLocal),
-            Some(_) if !queue::is_fully_qualified(domain) => Err(RecipientRefusal::NotFullyQualified),
-            Some(_) => Ok(()),
-        }
+/// Mail for `path`, which is none of ours, goes to whoever else takes it: for who is logged in, and to a domain by its name.
+///
+/// Errors: it does not.
+pub(super) fn check_relaying(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) -> Result<(), RecipientRefusal> {
+    let ForwardPath::Mailbox(Mailbox { domain: Domain::Name(domain), .. }) = path else {
+        return Err(RecipientRefusal::NotLocal);
+    };
+    match host.account() {
+        None => Err(RecipientRefusal::NotLocal),
+        Some(_) if !queue::is_fully_qualified(domain) => Err(RecipientRefusal::NotFullyQualified),
+        Some(_) => Ok(()),
     }
 }

@@ -88,6 +88,11 @@ impl Posting {
         !self.elsewhere.is_empty() || self.held_until.is_some() || self.here.iter().any(is_told)
     }
 
+    /// The addresses of those who are elsewhere.
+    pub(super) fn people_elsewhere(&self) -> Vec<String> {
+        self.elsewhere.iter().map(|(address, _)| address.clone()).collect()
+    }
+
     fn wishes_of(&self, account: AccountId) -> Wishes {
         let found = self.here.iter().find(|(known, _)| *known == account);
         found.map_or(Wishes::default(), |(_, wishes)| wishes.clone())
@@ -129,15 +134,10 @@ impl Transaction {
         })
     }
 
-    /// The addresses of those who are elsewhere.
-    pub(super) fn people_elsewhere(&self) -> Vec<String> {
-        self.posting.elsewhere.iter().map(|(address, _)| address.clone()).collect()
-    }
-
     /// The addresses of all.
     pub(super) fn named(&self, store: &Archive) -> Vec<String> {
         let here = self.recipients.iter().map(|Recipient { account, .. }| address_of(*account, store));
-        here.chain(self.people_elsewhere()).collect()
+        here.chain(self.posting.people_elsewhere()).collect()
     }
 
     /// Whether all have room in an envelope.

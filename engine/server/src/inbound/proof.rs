@@ -36,7 +36,7 @@ use smtp::MessageRefusal;
 
 use crate::author::Author;
 
-use super::Context;
+use super::context::Context;
 use super::waiting::name_known_at;
 
 /// How long names may take once the message is there.

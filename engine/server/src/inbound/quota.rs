@@ -12,14 +12,14 @@
 //! What an account of another core has is asked of that, and RCPT waits for the answer.
 
 use configuration::Quota;
-use smtp::{ForwardPath, RecipientRefusal};
+use connections::Caller;
+use smtp::RecipientRefusal;
 use store::{AccountId, OUTBOX_PART, Usage};
 
 use crate::archive::{UsageOf, Used};
 
-use super::TRACE_BYTES_MAX;
-use super::host::SmtpHost;
-use super::transaction::Transaction;
+use super::context::Context;
+use super::trace::TRACE_BYTES_MAX;
 use super::waiting::replied_at;
 
 /// What a message has in the store beside what its sender says, at most.
@@ -43,84 +43,72 @@ pub(super) enum Room {
     ForThis,
 }
 
-/// Whether it is known how much the recipient has, if that matters. It is asked for where it is not.
-pub(super) fn is_known(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
-    let Ok(account) = host.cx.recipient(path) else { return true };
-    let Some(transaction) = host.transaction.as_deref_mut() else { return true };
-    if matches!(transaction.taken, Taken::Known(known, _) if known == account) || allowed(account, host).is_none() {
-        return true;
+impl Taken {
+    /// Whether it is known how much the account has, if that matters. It is asked for where it is not.
+    pub(super) fn is_known(&mut self, account: AccountId, caller: Caller, cx: &mut Context<'_>) -> bool {
+        if matches!(self, Taken::Known(known, _) if *known == account) || allowed(account, cx).is_none() {
+            return true;
+        }
+        if *self == Taken::Asked(account) {
+            return false;
+        }
+        let used = cx.store.ask_owner(UsageOf(account), replied_at(caller.connection.0));
+        *self = used.map_or(Taken::Asked(account), |used| Taken::Known(account, used.usage));
+        used.is_some()
     }
-    let SmtpHost { cx, caller, transaction, .. } = host;
-    let Some(transaction) = transaction.as_deref_mut() else { return true };
-    if transaction.taken == Taken::Asked(account) {
-        return false;
+
+    /// An account has so much. Says whether that was asked.
+    pub(super) fn learn(&mut self, Used { account, usage }: Used) -> bool {
+        let is_asked = *self == Taken::Asked(account);
+        if is_asked {
+            *self = Taken::Known(account, usage);
+        }
+        is_asked
     }
-    let used = cx.store.ask_owner(UsageOf(account), replied_at(caller.connection.0));
-    transaction.taken = used.map_or(Taken::Asked(account), |used| Taken::Known(account, used.usage));
-    used.is_some()
+
+    /// Whether an account has room for a message of which the sender has `declared` the size, and which has at most
+    /// `largest` octets.
+    ///
+    /// Errors: it has none, or none is known to be left for a message of whatever size.
+    pub(super) fn check(
+        &mut self,
+        account: AccountId,
+        declared: Option<u64>,
+        largest: u64,
+        cx: &Context<'_>,
+    ) -> Result<Room, RecipientRefusal> {
+        let Some(allowed) = allowed(account, cx) else { return Ok(Room::ForAll) };
+        // Forwarded mail goes through the outbox.
+        let sends_on = cx.directory.forwards(cx.store, account);
+        // What it has now may be something else when the next one is named.
+        let Taken::Known(known, usage) = core::mem::take(self) else { return Err(RecipientRefusal::Unavailable) };
+        if known != account {
+            return Err(RecipientRefusal::Unavailable);
+        }
+        if sends_on && usage.outbox >= allowed / OUTBOX_PART {
+            return Err(RecipientRefusal::MailboxFull);
+        }
+        let has_room = |octets: u64| usage.mailboxes.saturating_add(octets).saturating_add(ADDED_OCTETS) <= allowed;
+        match declared {
+            Some(octets) if octets.saturating_add(ADDED_OCTETS) > allowed => Err(RecipientRefusal::NeverFits),
+            octets if !has_room(octets.unwrap_or(0)) => Err(RecipientRefusal::MailboxFull),
+            None if has_room(largest) => Ok(Room::ForAll),
+            None => Ok(Room::ForThis),
+            Some(_) => Ok(Room::ForAll),
+        }
+    }
 }
 
-/// An account has so much.
-pub(super) fn learn(Used { account, usage }: Used, session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
-    let transaction = host.transaction.as_deref_mut();
-    if let Some(transaction) = transaction.filter(|transaction| transaction.taken == Taken::Asked(account)) {
-        transaction.taken = Taken::Known(account, usage);
-        session.sender_known(host);
-    }
-}
-
-/// Whether an account has room for the message of the open transaction.
-///
-/// Errors: it has none, or none is known to be left for a message of whatever size.
-pub(super) fn check(account: AccountId, host: &mut SmtpHost<'_, '_>) -> Result<Room, RecipientRefusal> {
-    let Some(allowed) = allowed(account, host) else { return Ok(Room::ForAll) };
-    let largest = host.inbound.settings.message_bytes_max;
-    // Forwarded mail goes through the outbox.
-    let sends_on = host.cx.directory.forwards(host.cx.store, account);
-    let transaction = host.transaction.as_deref_mut().ok_or(RecipientRefusal::Unavailable)?;
-    // What it has now may be something else when the next one is named.
-    let Taken::Known(known, usage) = core::mem::take(&mut transaction.taken) else {
-        return Err(RecipientRefusal::Unavailable);
-    };
-    if known != account {
-        return Err(RecipientRefusal::Unavailable);
-    }
-    if sends_on && usage.outbox >= allowed / OUTBOX_PART {
-        return Err(RecipientRefusal::MailboxFull);
-    }
-    let has_room = |octets: u64| usage.mailboxes.saturating_add(octets).saturating_add(ADDED_OCTETS) <= allowed;
-    match transaction.declared {
-        Some(octets) if octets.saturating_add(ADDED_OCTETS) > allowed => Err(RecipientRefusal::NeverFits),
-        octets if !has_room(octets.unwrap_or(0)) => Err(RecipientRefusal::MailboxFull),
-        None if has_room(largest) => Ok(Room::ForAll),
-        None => Ok(Room::ForThis),
-        Some(_) => Ok(Room::ForAll),
-    }
-}
-
-fn allowed(account: AccountId, host: &SmtpHost<'_, '_>) -> Option<u64> {
-    let directory = host.cx.directory;
-    let store = &host.cx.store.own.store;
+fn allowed(account: AccountId, cx: &Context<'_>) -> Option<u64> {
+    let directory = cx.directory;
+    let store = &cx.store.own.store;
     // While less than half of the disk is used, no account can have that much.
     if !store.is_half_full() && directory.has_usual_quotas() {
         return None;
     }
-    let known = host.cx.store.account(account)?;
+    let known = cx.store.account(account)?;
     // An account that keeps no copy of forwarded mail needs room too: its inbox gets the reports.
     let quota = directory.quota(known.address);
     let may_be_short = quota != Quota::HalfOfDisk || store.is_half_full();
     quota.octets(store.disk_bytes()).filter(|_| may_be_short)
-}
-
-impl Transaction {
-    /// Notes that one more recipient has so much room.
-    ///
-    /// Errors: `TooMany` where he and others could not all be told whether the message fits.
-    pub(super) fn note_room(&mut self, room: Room) -> Result<(), RecipientRefusal> {
-        if !self.recipients.is_empty() && (self.is_narrow || room == Room::ForThis) {
-            return Err(RecipientRefusal::TooMany);
-        }
-        self.is_narrow |= room == Room::ForThis;
-        Ok(())
-    }
 }

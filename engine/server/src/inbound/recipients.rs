@@ -10,32 +10,64 @@
 //! that. So a message from a client without a login is either for accounts or goes out again. The
 //! second kind of recipient is refused with 452, and the client sends it a message of its own.
 
+use alloc::boxed::Box;
+
 use relay::srs::{self, Restored};
 use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 
-use super::host::SmtpHost;
+use super::host::{Client, SmtpHost};
+use super::lists::Standing;
+use super::login::check_relaying;
 use super::posting::Wishes;
-use super::{greylist, quota};
+use super::transaction::Transaction;
+use super::{greylist, limits};
+
+/// Whether all is known that the answer to RCPT needs. Goes on with finding it out.
+pub(super) fn may_answer(path: &ForwardPath<'_>, greeting_name: &str, host: &mut SmtpHost<'_, '_>) -> bool {
+    if !is_looked_up(path, host) || !greylist::is_known(path, greeting_name, host) {
+        return false;
+    }
+    let SmtpHost { cx, caller, transaction, .. } = host;
+    let (Ok(account), Some(transaction)) = (cx.recipient(path), transaction.as_deref_mut()) else { return true };
+    transaction.taken.is_known(account, *caller, cx)
+}
+
+/// Whether it is known what lists say of the client, if that matters for this recipient. Goes on with finding it out.
+fn is_looked_up(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
+    if path.is_postmaster() || host.inbound.lists.are_none() || host.cx.recipient(path).is_err() {
+        return true;
+    }
+    let SmtpHost { inbound, cx, caller, client, .. } = host;
+    if client.is_none() {
+        let standing = Standing::begin(*caller, &mut inbound.lists, cx);
+        **client = standing.map(|standing| Box::new(Client::Stranger(standing)));
+    }
+    Client::standing(client.as_deref()).is_none_or(|standing| standing.is_known(*caller, cx))
+}
 
 /// Somebody is named whom the message of the open transaction is for.
 ///
 /// Errors: he does not get it.
 pub(super) fn name(named: &smtp::Recipient<'_>, host: &mut SmtpHost<'_, '_>) -> Result<(), RecipientRefusal> {
     let path = &named.path;
-    if !path.is_postmaster() && host.is_not_looked_up() {
-        return Err(RecipientRefusal::Unchecked);
+    if let Some(standing) = host.standing().filter(|_| !path.is_postmaster()) {
+        if standing.is_not_looked_up() {
+            // It is looked up again with the next recipient.
+            *host.client = None;
+            return Err(RecipientRefusal::Unchecked);
+        }
+        if standing.refusal().is_some() {
+            return Err(RecipientRefusal::Unwanted);
+        }
     }
-    if !path.is_postmaster() && host.refusal().is_some() {
-        return Err(RecipientRefusal::Unwanted);
-    }
-    host.may_name_another()?;
-    let added = match host.is_returning(path) {
+    limits::may_name_another(host.caller, &mut host.inbound.strangers, host.cx)?;
+    let added = match is_returning(path, host) {
         Ok(true) => Ok(()),
-        Ok(false) => host.add_recipient(named),
+        Ok(false) => add_recipient(named, host),
         Err(refusal) => Err(refusal),
     };
     if let Err(refusal) = added {
-        host.note_guess(refusal);
+        limits::note_guess(refusal, host.caller, &mut host.inbound.strangers, host.cx);
         return Err(refusal);
     }
     let Some(transaction) = host.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
@@ -45,64 +77,64 @@ pub(super) fn name(named: &smtp::Recipient<'_>, host: &mut SmtpHost<'_, '_>) -> 
     Ok(())
 }
 
-impl SmtpHost<'_, '_> {
-    /// Whether an address stands for who sent a letter that was sent on; then he is to get what is said of it.
-    ///
-    /// Errors: it says so, and does not; or this is said by somebody, who may as well write to him.
-    fn is_returning(&mut self, path: &ForwardPath<'_>) -> Result<bool, RecipientRefusal> {
-        let ForwardPath::Mailbox(mailbox) = path else { return Ok(false) };
-        let Domain::Name(domain) = mailbox.domain else { return Ok(false) };
-        let is_user = self.account().is_some();
-        let cx = &*self.cx;
-        let mut plain = [0; LOCAL_PART_BYTES_MAX];
-        let local_part = mailbox.plain_local_part(&mut plain);
-        if !srs::is_rewritten(local_part) || !cx.directory.serves(domain) {
-            return Ok(false);
-        }
-        let key = srs::Key::new(cx.store.secret_of_paths());
-        let Restored::Of(sender) = key.restore(local_part, cx.turn.wall) else {
-            return Err(RecipientRefusal::UnknownUser);
-        };
-        let transaction = self.transaction.as_mut().filter(|transaction| transaction.reverse_path.is_empty());
-        let keeper = cx.directory.postmaster(cx.store).ok();
-        let (transaction, keeper) = transaction.zip(keeper).ok_or(RecipientRefusal::UnknownUser)?;
-        if !is_user && !transaction.recipients.is_empty() {
-            return Err(RecipientRefusal::TooMany);
-        }
-        transaction.add_elsewhere(&sender, Wishes::default(), cx.store)?;
-        transaction.posting.keeper = Some(keeper);
-        Ok(true)
+/// Whether an address stands for who sent a letter that was sent on; then he is to get what is said of it.
+///
+/// Errors: it says so, and does not; or this is said by somebody, who may as well write to him.
+fn is_returning(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> Result<bool, RecipientRefusal> {
+    let ForwardPath::Mailbox(mailbox) = path else { return Ok(false) };
+    let Domain::Name(domain) = mailbox.domain else { return Ok(false) };
+    let is_user = host.account().is_some();
+    let cx = &*host.cx;
+    let mut plain = [0; LOCAL_PART_BYTES_MAX];
+    let local_part = mailbox.plain_local_part(&mut plain);
+    if !srs::is_rewritten(local_part) || !cx.directory.serves(domain) {
+        return Ok(false);
     }
+    let key = srs::Key::new(cx.store.secret_of_paths());
+    let Restored::Of(sender) = key.restore(local_part, cx.turn.wall) else {
+        return Err(RecipientRefusal::UnknownUser);
+    };
+    let transaction = host.transaction.as_mut().filter(|transaction| transaction.reverse_path.is_empty());
+    let keeper = cx.directory.postmaster(cx.store).ok();
+    let (transaction, keeper) = transaction.zip(keeper).ok_or(RecipientRefusal::UnknownUser)?;
+    if !is_user && !transaction.recipients.is_empty() {
+        return Err(RecipientRefusal::TooMany);
+    }
+    transaction.add_elsewhere(&sender, Wishes::default(), cx.store)?;
+    transaction.posting.keeper = Some(keeper);
+    Ok(true)
+}
 
-    /// Somebody here is to get the message of the open transaction, or whoever logged in names somebody elsewhere.
-    fn add_recipient(&mut self, named: &smtp::Recipient<'_>) -> Result<(), RecipientRefusal> {
-        let path = &named.path;
-        let is_user = self.account().is_some();
-        let wishes = if is_user { Wishes::of(named) } else { Wishes::default() };
-        let recipient = match self.cx.recipient(path) {
-            Ok(account) => Some(self.cx.directory.entrance(self.cx.store, account)),
-            Err(RecipientRefusal::NotLocal) => {
-                self.check_relaying(path)?;
-                None
-            }
-            Err(refusal) => return Err(refusal),
-        };
-        let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
-        if !is_user && transaction.posting.is_wanted() {
-            return Err(RecipientRefusal::TooMany);
+/// Somebody here is to get the message of the open transaction, or whoever logged in names somebody elsewhere.
+fn add_recipient(named: &smtp::Recipient<'_>, host: &mut SmtpHost<'_, '_>) -> Result<(), RecipientRefusal> {
+    let path = &named.path;
+    let is_user = host.account().is_some();
+    let wishes = if is_user { Wishes::of(named) } else { Wishes::default() };
+    let recipient = match host.cx.recipient(path) {
+        Ok(account) => Some(host.cx.directory.entrance(host.cx.store, account)),
+        Err(RecipientRefusal::NotLocal) => {
+            check_relaying(path, host)?;
+            None
         }
-        match recipient {
-            // Two addresses of one account get one copy.
-            Some(recipient) if transaction.recipients.contains(&recipient) => {}
-            Some(recipient) => {
-                let room = quota::check(recipient.account, self)?;
-                greylist::check(path, self)?;
-                let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
-                transaction.note_room(room)?;
-                transaction.add(recipient, wishes, self.cx.store)?;
-            }
-            None => transaction.add_elsewhere(path.text(), wishes, self.cx.store)?,
-        }
-        Ok(())
+        Err(refusal) => return Err(refusal),
+    };
+    let Some(transaction) = host.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+    if !is_user && transaction.posting.is_wanted() {
+        return Err(RecipientRefusal::TooMany);
     }
+    match recipient {
+        // Two addresses of one account get one copy.
+        Some(recipient) if transaction.recipients.contains(&recipient) => {}
+        Some(recipient) => {
+            let largest = host.inbound.settings.message_bytes_max;
+            let Transaction { taken, declared, .. } = &mut **transaction;
+            let room = taken.check(recipient.account, *declared, largest, host.cx)?;
+            greylist::check(path, host)?;
+            let Some(transaction) = host.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+            transaction.note_room(room)?;
+            transaction.add(recipient, wishes, host.cx.store)?;
+        }
+        None => transaction.add_elsewhere(path.text(), wishes, host.cx.store)?,
+    }
+    Ok(())
 }

@@ -21,13 +21,10 @@ use message::SenderDomain;
 use resolver::{Known, QuestionNumber};
 use spf::Verdict;
 
-use super::strangers::is_strange;
-
-use super::host::SmtpHost;
+use super::context::Context;
 use super::proof::{Checks, LEAST_BYTES, Sender};
-use super::transaction::Transaction;
+use super::strangers::is_strange;
 use super::waiting::name_known_at;
-use super::{Context, Inbound};
 
 /// As long as RFC 7208 section 4.6.4 wants a check to be able to take at least.
 const PATIENCE: Micros = Micros::from_secs(20);
@@ -61,92 +58,114 @@ pub(super) struct Check {
     is_limited: bool,
 }
 
-/// Whether all is known that is to be. Goes on with finding it out.
-pub(super) fn is_known(greeting_name: &str, host: &mut SmtpHost<'_, '_>) -> bool {
-    let is_logged_in = host.account().is_some();
-    let SmtpHost { inbound: Inbound { checks, .. }, cx, caller, transaction, .. } = host;
-    let Some(transaction) = transaction.as_deref_mut() else { return true };
-    if matches!(transaction.finding, Finding::NotSought) {
-        transaction.finding = if is_logged_in { Finding::Nothing } else { begin(*caller, checks, cx) };
-    }
-    let Transaction { reverse_path, finding: Finding::Sought(check), .. } = transaction else { return true };
-    let local_part = reverse_path.rsplit_once('@').map_or("postmaster", |(local_part, _)| local_part);
-    let (SenderDomain::Path(domain) | SenderDomain::Greeting(domain)) = domain_of(reverse_path, greeting_name);
-    // An address is no domain: nobody speaks for it.
-    let domain = if domain.starts_with('[') { "" } else { domain };
-    let sender = spf::Sender { address: caller.address, hello: greeting_name, local_part, domain };
-    let known = check.knowledge.bytes();
-    let is_kept = checks.kept.charge(&mut check.charge, caller.address, known).is_ok();
-    let finding = match spf::check(&sender, &check.knowledge) {
-        Ok(Verdict::TempError) if check.is_limited => Finding::Limited,
-        Ok(verdict) => Finding::Found(verdict),
-        Err(_) if !is_kept || known > KNOWN_BYTES_MAX => Finding::Limited,
-        Err(Missing(question)) => {
-            let number = cx.names.ask_about(caller.address, name_known_at(caller.connection.0), question.clone());
-            check.asked = Some((number, question));
-            let left = check.until.since(cx.turn.now);
-            cx.connections.set_deadline(cx.turn.now, caller.connection, Some(left));
-            return false;
+impl Finding {
+    /// Whether all is known that is to be. Goes on with finding it out.
+    pub(super) fn is_known(
+        &mut self,
+        (reverse_path, greeting_name): (&str, &str),
+        is_logged_in: bool,
+        caller: Caller,
+        checks: &mut Checks,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        if matches!(self, Finding::NotSought) {
+            *self = if is_logged_in { Finding::Nothing } else { Finding::begin(caller, checks, cx) };
         }
-    };
-    settle(transaction, finding, *caller, checks);
-    true
-}
-
-/// Begins to find something out about who sends, if he is a stranger.
-fn begin(caller: Caller, checks: &mut Checks, cx: &mut Context<'_>) -> Finding {
-    if !is_strange(caller, cx.connections.net()) || !cx.names.can_be_asked() {
-        return Finding::Nothing;
+        let Finding::Sought(check) = self else { return true };
+        let local_part = reverse_path.rsplit_once('@').map_or("postmaster", |(local_part, _)| local_part);
+        let (SenderDomain::Path(domain) | SenderDomain::Greeting(domain)) = domain_of(reverse_path, greeting_name);
+        // An address is no domain: nobody speaks for it.
+        let domain = if domain.starts_with('[') { "" } else { domain };
+        let sender = spf::Sender { address: caller.address, hello: greeting_name, local_part, domain };
+        let known = check.knowledge.bytes();
+        let is_kept = checks.kept.charge(&mut check.charge, caller.address, known).is_ok();
+        let finding = match spf::check(&sender, &check.knowledge) {
+            Ok(Verdict::TempError) if check.is_limited => Finding::Limited,
+            Ok(verdict) => Finding::Found(verdict),
+            Err(_) if !is_kept || known > KNOWN_BYTES_MAX => Finding::Limited,
+            Err(Missing(question)) => {
+                let number = cx.names.ask_about(caller.address, name_known_at(caller.connection.0), question.clone());
+                check.asked = Some((number, question));
+                let left = check.until.since(cx.turn.now);
+                cx.connections.set_deadline(cx.turn.now, caller.connection, Some(left));
+                return false;
+            }
+        };
+        self.settle(finding, caller, checks);
+        true
     }
-    checks.under_way += 1;
-    let (until, charge) = (cx.turn.now + PATIENCE, Charge::new(LEAST_BYTES));
-    Finding::Sought(Box::new(Check { knowledge: Knowledge::default(), asked: None, until, charge, is_limited: false }))
-}
 
-/// This came of a question: of the last one, or nobody wants to know it any more.
-pub(super) fn name_known(
-    number: QuestionNumber,
-    known: Known,
-    session: &mut smtp::Session,
-    host: &mut SmtpHost<'_, '_>,
-) {
-    let SmtpHost { inbound: Inbound { checks, .. }, transaction, caller, .. } = host;
-    let Some(transaction) = transaction.as_deref_mut() else { return };
-    let Finding::Sought(check) = &mut transaction.finding else { return };
-    let Some((_, question)) = check.asked.take_if(|(asked, _)| *asked == number) else { return };
-    match known {
-        Err(Unanswered::NoServer) => settle(transaction, Finding::Nothing, *caller, checks),
-        known => {
-            check.is_limited |= known == Err(Unanswered::Busy);
-            check.knowledge.learn(question, known);
+    /// Begins to find something out about the sender, if it is a stranger.
+    fn begin(caller: Caller, checks: &mut Checks, cx: &mut Context<'_>) -> Finding {
+        if !is_strange(caller, cx.connections.net()) || !cx.names.can_be_asked() {
+            return Finding::Nothing;
+        }
+        checks.under_way += 1;
+        let (until, charge) = (cx.turn.now + PATIENCE, Charge::new(LEAST_BYTES));
+        let check = Check { knowledge: Knowledge::default(), asked: None, until, charge, is_limited: false };
+        Finding::Sought(Box::new(check))
+    }
+
+    /// This came of a question. Says whether it was the last one that was asked here: else nothing waits for it any
+    /// more.
+    pub(super) fn name_known(
+        &mut self,
+        number: QuestionNumber,
+        known: Known,
+        caller: Caller,
+        checks: &mut Checks,
+    ) -> bool {
+        let Finding::Sought(check) = self else { return false };
+        let Some((_, question)) = check.asked.take_if(|(asked, _)| *asked == number) else { return false };
+        match known {
+            Err(Unanswered::NoServer) => self.settle(Finding::Nothing, caller, checks),
+            known => {
+                check.is_limited |= known == Err(Unanswered::Busy);
+                check.knowledge.learn(question, known);
+            }
+        }
+        true
+    }
+
+    /// A deadline has passed: nothing more is found out. False when nothing is being found out.
+    pub(super) fn give_up(&mut self, caller: Caller, checks: &mut Checks) -> bool {
+        let is_sought = matches!(self, Finding::Sought(_));
+        if is_sought {
+            self.settle(Finding::Found(Verdict::TempError), caller, checks);
+        }
+        is_sought
+    }
+
+    /// The transaction is over.
+    pub(super) fn forget(&mut self, caller: Caller, checks: &mut Checks) {
+        self.settle(Finding::NotSought, caller, checks);
+    }
+
+    fn settle(&mut self, finding: Finding, caller: Caller, checks: &mut Checks) {
+        if let Finding::Sought(mut check) = core::mem::replace(self, finding) {
+            checks.under_way -= 1;
+            checks.kept.release(&mut check.charge, caller.address);
         }
     }
-    session.sender_known(host);
-}
 
-/// A deadline has passed: nothing more is found out. False when nothing is being found out.
-pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
-    let SmtpHost { inbound: Inbound { checks, .. }, transaction, caller, .. } = host;
-    let Some(transaction) = transaction.as_deref_mut() else { return false };
-    if !matches!(transaction.finding, Finding::Sought(_)) {
-        return false;
+    /// The domain of the reverse path, if it is known to let this host send.
+    pub(super) fn authorized_domain<'a>(&self, reverse_path: &'a str) -> Option<&'a str> {
+        let (_, domain) = reverse_path.rsplit_once('@')?;
+        matches!(self, Finding::Found(Verdict::Pass)).then_some(domain)
     }
-    settle(transaction, Finding::Found(Verdict::TempError), *caller, checks);
-    session.sender_known(host);
-    true
-}
 
-/// The transaction is over.
-pub(super) fn forget(host: &mut SmtpHost<'_, '_>) {
-    if let Some(transaction) = host.transaction.as_deref_mut() {
-        settle(transaction, Finding::NotSought, host.caller, &mut host.inbound.checks);
-    }
-}
-
-fn settle(transaction: &mut Transaction, finding: Finding, caller: Caller, checks: &mut Checks) {
-    if let Finding::Sought(mut check) = core::mem::replace(&mut transaction.finding, finding) {
-        checks.under_way -= 1;
-        checks.kept.release(&mut check.charge, caller.address);
+    /// What was found out about the sender, if anything was.
+    pub(super) fn sender(&self, (reverse_path, greeting_name): (&str, &str)) -> Option<Sender> {
+        let (spf, is_limited) = match *self {
+            Finding::Found(verdict) => (verdict, false),
+            Finding::Limited => (Verdict::TempError, true),
+            Finding::NotSought | Finding::Sought(_) | Finding::Nothing => return None,
+        };
+        let (domain, is_in_path) = match domain_of(reverse_path, greeting_name) {
+            SenderDomain::Path(domain) => (domain, true),
+            SenderDomain::Greeting(name) => (name, false),
+        };
+        Some(Sender { spf, is_limited, domain: domain.into(), is_in_path })
     }
 }
 
@@ -155,27 +174,5 @@ fn domain_of<'a>(reverse_path: &'a str, greeting_name: &'a str) -> SenderDomain<
     match reverse_path.rsplit_once('@') {
         Some((_, domain)) => SenderDomain::Path(domain),
         None => SenderDomain::Greeting(greeting_name),
-    }
-}
-
-impl Transaction {
-    /// The domain of the reverse path, if it is known to let this host send.
-    pub(super) fn authorized_domain(&self) -> Option<&str> {
-        let (_, domain) = self.reverse_path.rsplit_once('@')?;
-        matches!(self.finding, Finding::Found(Verdict::Pass)).then_some(domain)
-    }
-
-    /// What was found out about who sends, if anything was.
-    pub(super) fn sender(&self, greeting_name: &str) -> Option<Sender> {
-        let (spf, is_limited) = match self.finding {
-            Finding::Found(verdict) => (verdict, false),
-            Finding::Limited => (Verdict::TempError, true),
-            Finding::NotSought | Finding::Sought(_) | Finding::Nothing => return None,
-        };
-        let (domain, is_in_path) = match domain_of(&self.reverse_path, greeting_name) {
-            SenderDomain::Path(domain) => (domain, true),
-            SenderDomain::Greeting(name) => (name, false),
-        };
-        Some(Sender { spf, is_limited, domain: domain.into(), is_in_path })
     }
 }

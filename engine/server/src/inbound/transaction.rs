@@ -3,12 +3,13 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use smtp::RecipientRefusal;
 use store::Recipient;
 
 use super::allowance::Permission;
 use super::incoming::Incoming;
 use super::posting::Posting;
-use super::quota::Taken;
+use super::quota::{Room, Taken};
 use super::sender::Finding;
 
 /// What the server knows of an open transaction.
@@ -60,5 +61,16 @@ impl Transaction {
         self.permission = Permission::NotAsked;
         self.reason.clear();
         self.message = None;
+    }
+
+    /// Notes that one more recipient has so much room.
+    ///
+    /// Errors: `TooMany` where he and others could not all be told whether the message fits.
+    pub(super) fn note_room(&mut self, room: Room) -> Result<(), RecipientRefusal> {
+        if !self.recipients.is_empty() && (self.is_narrow || room == Room::ForThis) {
+            return Err(RecipientRefusal::TooMany);
+        }
+        self.is_narrow |= room == Room::ForThis;
+        Ok(())
     }
 }
