@@ -16,6 +16,7 @@ use alloc::vec::Vec;
 use compute::Compute;
 use http::{End, Reply};
 use machine::{CoreId, Entropy, Turn};
+use signing::{Signer, Signing};
 use store::{AccountId, AccountInfo, Outcome, Store};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
@@ -29,7 +30,6 @@ use crate::holds::Holds;
 use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::listeners::{Listeners, number_of};
 use crate::queue::Queue;
-use crate::signing::{Signer, Signing};
 use crate::streams::{self, STREAMS_MAX, Streams};
 
 use desk::Point;

@@ -12,6 +12,7 @@ use machine::Turn;
 use message::DateTimeNow;
 use resolver::Names;
 use resolver::Ourselves;
+use signing::Signer;
 use webmail::WrittenRows;
 
 use crate::archive::Archive;
@@ -23,7 +24,6 @@ use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::logins::{self, Logins};
 use crate::queue::Queue;
-use crate::signing::Signer;
 
 /// What all sessions share.
 pub(crate) struct Common {

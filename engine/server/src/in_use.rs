@@ -134,7 +134,7 @@ impl Engine {
             kept_for_proofs: inbound.kept_for_proofs,
             inquiries: inbound.inquiries,
             kept_for_filter: inbound.kept_for_filter,
-            kept_for_signatures: common.signer.kept.held(),
+            kept_for_signatures: common.signer.kept_bytes(),
             visits: common.clerks.under_way(),
             couriers: common.queue.under_way(),
             listeners: common.clerks.listeners.count(),

@@ -16,7 +16,6 @@
 //! | `lists`, `sender`, `greylist` | what lists say of a client, whether it may send in a domain's name (SPF), and whether it is deferred |
 //! | `recipients`, `quota`, `allowance`, `posting` | the recipients, whether they have room, how much an account may send, and mail for other servers |
 //! | `proof` | in whose name a message is (DKIM, ARC, DMARC) |
-//! | `filter`, `inquiry` | the filter of a core, and what it is asked about a message |
 //! | `ending` | the end of a message |
 
 mod actions;
@@ -24,11 +23,9 @@ mod allowance;
 mod context;
 mod conversation;
 mod ending;
-mod filter;
 mod greylist;
 mod host;
 mod incoming;
-mod inquiry;
 mod limits;
 mod lists;
 mod login;
@@ -45,7 +42,6 @@ mod waiting;
 
 pub(crate) use context::Context;
 pub(crate) use conversation::SmtpConversation;
-pub(crate) use filter::LETTER_OCTETS_MAX;
 pub(crate) use proof::{LEAST_BYTES as PROOF_BYTES_LEAST, POOL_BYTES as PROOF_BYTES_POOLED};
 pub(crate) use shared::{Inbound, InboundSeed, SmtpCall};
 pub(crate) use strangers::is_judged;

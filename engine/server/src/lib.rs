@@ -18,7 +18,6 @@
 //! | `inbound`, `pop3_service`, `http_service` | what the sessions of the protocols act by |
 //! | `logins` | a password, a gate, an answer in time; or a proof |
 //! | `directory` | from a path to an account |
-//! | `author`, `signing` | in whose name a message is, and that domain's signatures under a letter of our own users |
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
 //! | `console` | the lines that a turn prints |
@@ -31,7 +30,6 @@ extern crate alloc;
 
 mod allowances;
 mod archive;
-mod author;
 mod certificates;
 mod clerks;
 mod clock;
@@ -58,7 +56,6 @@ mod pressure;
 mod queue;
 mod sending;
 mod session;
-mod signing;
 mod sizes;
 mod start;
 mod streams;

@@ -6,9 +6,8 @@ use connections::{Connections, TlsTable};
 use machine::BLOCK_BYTES;
 use net::tcp::PoolSizes;
 
-use crate::inbound::{LETTER_OCTETS_MAX, PROOF_BYTES_LEAST, PROOF_BYTES_POOLED};
+use crate::inbound::{PROOF_BYTES_LEAST, PROOF_BYTES_POOLED};
 use crate::session::Session;
-use crate::signing;
 
 /// Of the least memory (`configuration`), what a core takes whatever the memory: the hasher's, tables of one size, the card's
 /// buffers, and what is lost in rounding sizes up.
@@ -107,7 +106,7 @@ impl Sizes {
 
     /// Bytes of letters that may be kept for a filter at a time, where there is one.
     pub(crate) fn filter_bytes(&self) -> usize {
-        self.buffer_bytes.max(4 * LETTER_OCTETS_MAX)
+        self.buffer_bytes.max(4 * filter::MESSAGE_OCTETS_MAX)
     }
 
     /// The smallest memory that so many cores run in together, in bytes.

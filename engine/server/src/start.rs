@@ -15,6 +15,7 @@ use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use resolver::Names;
 use sasl::Nonces;
+use signing::Signer;
 use webmail::WrittenRows;
 
 use crate::archive::Archive;
@@ -36,7 +37,6 @@ use crate::pop3_service::Pop3;
 use crate::queue::Queue;
 use crate::sending::Parcels;
 use crate::session::Services;
-use crate::signing::Signer;
 use crate::sizes::Sizes;
 
 impl Engine {

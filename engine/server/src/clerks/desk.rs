@@ -106,7 +106,8 @@ impl Desk for At<'_, '_> {
 
     fn signatures(&mut self) -> Option<Vec<u8>> {
         let Some(signing) = self.signing else { return Some(Vec::new()) };
-        signing.ended(self.office.directory);
+        let directory = self.office.directory;
+        signing.ended(|domain| directory.has_domain(domain));
         let at = Continuation { entry: Point::Signed.entry(), ..self.continuation };
         if signing.ask(at, self.office.signer, self.office.compute, self.office.turn.wall) {
             return None;

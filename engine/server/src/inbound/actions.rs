@@ -3,6 +3,7 @@
 use alloc::string::String;
 
 use connections::Channel;
+use filter::Inquiry;
 use machine::Micros;
 use mail::Deed;
 use message::{Assurance, Origin, Received, Revision, return_path};
@@ -19,11 +20,10 @@ use crate::identifier::Identifier;
 
 use super::host::{Client, SmtpHost};
 use super::incoming::{Ending, Incoming, message_refusal};
-use super::inquiry::Inquiry;
 use super::proof::Proof;
 use super::strangers::is_near;
 use super::transaction::Transaction;
-use super::waiting::Point;
+use super::waiting::{Point, name_known_at};
 use super::{ending, login, recipients};
 
 /// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
@@ -159,7 +159,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         let identifier = self.inbound.identifiers.next();
         let proof = transaction.finding.sender((&transaction.reverse_path, envelope.greeting_name)).map(Proof::new);
         let inquiry = (self.inbound.filter.is_some() && account.is_none() && self.cx.is_judged(self.caller))
-            .then(|| Inquiry::begin(envelope.greeting_name));
+            .then(|| Inquiry::begin(envelope.greeting_name, self.caller, name_known_at(self.caller.connection.0)));
         let revision = Revision::new(origin);
         let signing = (origin == Origin::Submitted).then(|| self.cx.signer.begin(self.caller.address));
         let ending = Ending::NotYet;

@@ -4,6 +4,7 @@ use compute::Compute;
 use connections::{Caller, Connections};
 use machine::Turn;
 use resolver::Names;
+use signing::Signer;
 use smtp::{ForwardPath, RecipientRefusal};
 use store::AccountId;
 
@@ -11,7 +12,6 @@ use crate::archive::Archive;
 use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::logins::{self, Logins};
-use crate::signing::Signer;
 
 use super::strangers::is_judged;
 
@@ -43,5 +43,10 @@ impl Context<'_> {
     pub(super) fn logins(&mut self) -> (&mut Logins, logins::Context<'_>) {
         let Context { turn, connections, store, directory, compute, logins, .. } = self;
         (logins, logins::Context { turn: *turn, connections, store, directory, compute })
+    }
+
+    /// The parts by which a filter is asked.
+    pub(super) fn for_filter(&mut self) -> filter::Context<'_> {
+        filter::Context { turn: self.turn, connections: self.connections, names: self.names }
     }
 }

@@ -12,14 +12,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use connections::{Caller, Stir};
+use filter::{Filter, Inquiry, Verdict};
 use message::{Findings, return_path};
-use relay::filter::Verdict;
 use resolver::{Known, QuestionNumber};
 use smtp::MessageRefusal;
 use store::Head;
 
-use crate::signing::Signing;
+use signing::Signing;
 
+use super::context::Context;
 use super::host::{Client, SmtpHost};
 use super::incoming::{Ending, Incoming, Saying, message_refusal};
 use super::lists::Standing;
@@ -104,19 +105,20 @@ pub(super) fn filter_stirred(stir: Stir, session: &mut smtp::Session, host: &mut
     if let Ok((message, _, cx)) = host.message()
         && let (Ending::Asking, Some(inquiry)) = (&message.ending, &mut message.inquiry)
     {
-        inquiry.stirred(stir, cx);
+        inquiry.stirred(stir, &mut cx.for_filter());
         go_on_later(session, host);
     }
 }
 
 /// There is no more time: what is not known is unknown, and what has no room is not taken. False where nothing is under way.
 pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
-    let caller = host.caller;
     let Ok((message, inbound, cx)) = host.message() else { return false };
     match (&message.ending, &mut message.proof) {
         (Ending::Asking, _) => {
             let (Some(inquiry), Some(filter)) = (&mut message.inquiry, &mut inbound.filter) else { return false };
-            if !inquiry.give_up(caller, filter, cx) {
+            let is_given_up = inquiry.give_up(filter, &mut cx.for_filter());
+            cx.console.extend(filter.take_line());
+            if !is_given_up {
                 return false;
             }
             go_on_later(session, host);
@@ -177,7 +179,7 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             let Some(signing) = message.signing.as_mut().filter(|_| is_all) else {
                 return Ok(if is_all { Step::Done(Ending::Proving) } else { Step::Waits });
             };
-            let authors = signing.ended(cx.directory).ok_or(MessageRefusal::NoAuthor)?;
+            let authors = signing.ended(|domain| cx.directory.has_domain(domain)).ok_or(MessageRefusal::NoAuthor)?;
             let is_theirs = |author: &String| cx.directory.recipient_at(cx.store, author) == account;
             if !authors.from.iter().all(is_theirs) {
                 // Who sends on what another has written says so, and answers for that alone.
@@ -215,15 +217,8 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             }
         }
         (Ending::Asking, _) => {
-            let verdict = match message.inquiry.as_mut().zip(inbound.filter.as_mut()) {
-                None => Verdict::Clean,
-                Some((inquiry, filter)) => {
-                    if !inquiry.is_known(caller, filter, cx) {
-                        return Ok(Step::Waits);
-                    }
-                    cx.connections.set_deadline(cx.turn.now, caller.connection, None);
-                    inquiry.verdict()
-                }
+            let Some(verdict) = verdict(message.inquiry.as_deref_mut(), inbound.filter.as_mut(), caller, cx) else {
+                return Ok(Step::Waits);
             };
             let filtered = match verdict {
                 Verdict::Clean => None,
@@ -259,9 +254,26 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
     }
 }
 
+/// What the filter makes of a message, once that is known. A message about which it is not asked is clean.
+fn verdict(
+    inquiry: Option<&mut Inquiry>,
+    filter: Option<&mut Filter>,
+    caller: Caller,
+    cx: &mut Context<'_>,
+) -> Option<Verdict> {
+    let (Some(inquiry), Some(filter)) = (inquiry, filter) else { return Some(Verdict::Clean) };
+    let is_known = inquiry.is_known(filter, &mut cx.for_filter());
+    cx.console.extend(filter.take_line());
+    if !is_known {
+        return None;
+    }
+    cx.connections.set_deadline(cx.turn.now, caller.connection, None);
+    Some(inquiry.verdict())
+}
+
 /// What was said of a message is known to who asks the filter about it, if it is time for that.
 fn tell_filter(host: &mut SmtpHost<'_, '_>) {
-    let SmtpHost { inbound, cx, caller, transaction: Some(transaction), .. } = host else { return };
+    let SmtpHost { inbound, cx, transaction: Some(transaction), .. } = host else { return };
     let is_to_begin = |message: &Incoming| {
         matches!(message.ending, Ending::Asking)
             && message.inquiry.as_ref().is_some_and(|inquiry| inquiry.is_to_begin())
@@ -273,7 +285,7 @@ fn tell_filter(host: &mut SmtpHost<'_, '_>) {
     let Transaction { reverse_path, message: Some(message), .. } = &mut **transaction else { return };
     let identifier = core::str::from_utf8(message.identifier.as_bytes()).unwrap_or_default();
     if let (Some(inquiry), Some(filter)) = (&mut message.inquiry, &inbound.filter) {
-        inquiry.ended((reverse_path, &recipients), identifier, *caller, filter, cx.turn.now);
+        inquiry.ended((reverse_path, &recipients), identifier, filter, cx.turn.now);
     }
 }
 

@@ -74,7 +74,7 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
             proof.forget(self.caller, &mut self.inbound.checks, self.cx);
         }
         if let (Some(mut inquiry), Some(filter)) = (message.inquiry, &mut self.inbound.filter) {
-            inquiry.forget(self.caller, filter, self.cx);
+            inquiry.forget(filter, &mut self.cx.for_filter());
         }
         if let Some(mut signing) = message.signing {
             signing.forget(self.cx.signer, self.cx.compute);

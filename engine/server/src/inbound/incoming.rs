@@ -4,18 +4,18 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use filter::Inquiry;
 use machine::UnixTime;
 use message::{Reviser, Revision};
+use signing::Signing;
 use smtp::MessageRefusal;
 use store::{Closing, Head, JUNK, Refusal};
 use tasks::Continuation;
 
 use crate::archive::{Archive, LetterId};
 use crate::identifier::Identifier;
-use crate::signing::Signing;
 
 use super::context::Context;
-use super::inquiry::Inquiry;
 use super::proof::Proof;
 use super::trace::Trace;
 

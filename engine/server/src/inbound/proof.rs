@@ -32,9 +32,8 @@ use dns::{Knowledge, Missing, Name, Question, Unanswered};
 use machine::{Instant, Micros, UnixTime};
 use message::{Findings, SenderDomain};
 use resolver::{Known, QuestionNumber};
+use signing::Author;
 use smtp::MessageRefusal;
-
-use crate::author::Author;
 
 use super::context::Context;
 use super::waiting::name_known_at;

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use configuration::{Access, Configuration};
 use connections::Caller;
 use dns::Name;
+use filter::Filter;
 use machine::{Micros, UnixTime};
 use mail::{Greylist, Strangers};
 use net::Net;
@@ -15,7 +16,6 @@ use smtp::Settings;
 use crate::identifier::Identifiers;
 
 use super::context::Context;
-use super::filter::Filter;
 use super::lists::Lists;
 use super::proof::Checks;
 use super::strangers::is_judged;
@@ -118,7 +118,7 @@ impl Inbound {
             checks: self.checks.under_way,
             kept_for_proofs: self.checks.kept.held(),
             inquiries: filter.map_or(0, Filter::under_way),
-            kept_for_filter: filter.map_or(0, |filter| filter.kept),
+            kept_for_filter: filter.map_or(0, Filter::kept),
         }
     }
 }

@@ -10,9 +10,10 @@ use dns::Name;
 use message::header::Header;
 
 /// The domain whose message it says that it is.
-pub(crate) enum Author {
+pub enum Author {
     /// Nothing, yet.
     Unknown,
+    /// This one.
     Of(Name),
     /// That cannot be told, for this reason.
     Untold(&'static str),
@@ -26,7 +27,7 @@ const SEVERAL: &str = "it names people of several domains as its authors";
 
 impl Author {
     /// As a header says, of which there is more if it `is_cut`.
-    pub(crate) fn of(header: &[u8], is_cut: bool) -> Author {
+    pub fn of(header: &[u8], is_cut: bool) -> Author {
         domain_of_authors(header, is_cut).map_or_else(Author::Untold, Author::Of)
     }
 }
@@ -74,16 +75,17 @@ fn domain_of(address: &str) -> Option<Name> {
 }
 
 /// The addresses in whose name a message is submitted.
-pub(crate) struct Authors {
-    pub(crate) from: Vec<String>,
+pub struct Authors {
+    /// Those in the `From` field.
+    pub from: Vec<String>,
     /// Those of the account that sends it on unchanged, if it says so (`Resent-From`, RFC 5322
     /// section 3.6.6).
-    pub(crate) resent_from: Option<Vec<String>>,
+    pub resent_from: Option<Vec<String>>,
 }
 
 impl Authors {
     /// As a header says, of which there is more if it `is_cut`. `None`: that cannot be told.
-    pub(crate) fn of(header: &[u8], is_cut: bool) -> Option<Authors> {
+    pub fn of(header: &[u8], is_cut: bool) -> Option<Authors> {
         let from = addresses_of(header, is_cut).ok()?;
         // The topmost was added last.
         let resent_from = Header::new(header).field("Resent-From").and_then(|field| field.unambiguous_addresses());

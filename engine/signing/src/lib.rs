@@ -15,6 +15,13 @@
 //!
 //! A letter is not signed where it is in nobody's name or that of several domains, where its header is longer than signatures look at, or where what would sign it has no room above it.
 
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod author;
+
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -29,49 +36,53 @@ use machine::UnixTime;
 use store::{Head, Refusal};
 use tasks::Continuation;
 
-use crate::author::{Author, Authors};
-use crate::directory::Directory;
+pub use author::{Author, Authors};
 
 /// Bytes of a header that are always kept: as much as most letters have.
-pub(crate) const LEAST_BYTES: u32 = 16 * 1024;
+pub const LEAST_BYTES: u32 = 16 * 1024;
 /// Bytes for what letters of a core need above that, together.
-pub(crate) const POOL_BYTES: usize = 2 << 20;
+pub const POOL_BYTES: usize = 2 << 20;
 
 /// With what a core signs, and what that takes now.
-pub(crate) struct Signer {
+pub struct Signer {
     /// In the order in which their signatures stand above a letter.
     keys: Arc<[SigningKey]>,
     /// What is kept of letters until they are signed.
-    pub(crate) kept: MemoryBudget,
+    kept: MemoryBudget,
 }
 
 impl Signer {
     /// `key` is random.
-    pub(crate) fn new(keys: Arc<[SigningKey]>, key: [u8; 16]) -> Signer {
+    pub fn new(keys: Arc<[SigningKey]>, key: [u8; 16]) -> Signer {
         Signer { keys, kept: MemoryBudget::new(POOL_BYTES, key) }
+    }
+
+    /// Bytes that are kept of messages until they are signed.
+    pub fn kept_bytes(&self) -> usize {
+        self.kept.held()
     }
 
     /// The key that seals ARC chains, and its number. It is an RSA key, since not all verifiers
     /// know another algorithm (RFC 8617 section 4.1.3).
-    pub(crate) fn sealing_key(&self) -> Option<(usize, &SigningKey)> {
+    pub fn sealing_key(&self) -> Option<(usize, &SigningKey)> {
         self.keys.iter().enumerate().find(|(_, key)| key.algorithm() == Algorithm::RsaSha256)
     }
 
     /// Whether there is anything to sign with.
-    pub(crate) fn has_keys(&self) -> bool {
+    pub fn has_keys(&self) -> bool {
         !self.keys.is_empty()
     }
 
     /// Begins to sign a letter that comes from `address`, or at least to find out who has written
     /// it.
-    pub(crate) fn begin(&self, address: IpAddr) -> Box<Signing> {
+    pub fn begin(&self, address: IpAddr) -> Box<Signing> {
         let (stage, charge) = (Stage::Arriving(Reading::to_sign()), Charge::new(LEAST_BYTES));
         Box::new(Signing { stage, signatures: Vec::new(), job: None, address, charge })
     }
 }
 
 /// A letter that is being signed.
-pub(crate) struct Signing {
+pub struct Signing {
     stage: Stage,
     /// Those that are made, a field each.
     signatures: Vec<String>,
@@ -92,7 +103,7 @@ enum Stage {
 
 impl Signing {
     /// The next octets of the letter, as they are stored.
-    pub(crate) fn arrived(&mut self, octets: &[u8]) {
+    pub fn arrived(&mut self, octets: &[u8]) {
         if let Stage::Arriving(reading) = &mut self.stage {
             reading.arrived(octets);
         }
@@ -101,7 +112,7 @@ impl Signing {
     /// Counts what is kept of it.
     ///
     /// Errors: it is too much, for now.
-    pub(crate) fn count(&mut self, signer: &mut Signer) -> Result<(), Refusal> {
+    pub fn count(&mut self, signer: &mut Signer) -> Result<(), Refusal> {
         let bytes = match &self.stage {
             Stage::Arriving(reading) => reading.footprint(),
             Stage::Arrived(message, ..) => message.footprint(),
@@ -111,8 +122,9 @@ impl Signing {
         signer.kept.charge(&mut self.charge, self.address, 2 * bytes).map_err(|_| Refusal::Busy)
     }
 
-    /// There is no more of the message. Returns in whose name it is, if that can be told.
-    pub(crate) fn ended(&mut self, directory: &Directory) -> Option<Authors> {
+    /// There is no more of the message, which is signed if its author's domain `is_ours`. Returns in whose name it
+    /// is, if that can be told.
+    pub fn ended(&mut self, is_ours: impl FnOnce(&Name) -> bool) -> Option<Authors> {
         if !matches!(self.stage, Stage::Arriving(_)) {
             return None;
         }
@@ -120,7 +132,7 @@ impl Signing {
         let message = reading.ended();
         let authors = Authors::of(message.header(), message.is_cut());
         if let Author::Of(domain) = Author::of(message.header(), message.is_cut())
-            && directory.has_domain(&domain)
+            && is_ours(&domain)
         {
             self.stage = Stage::Arrived(Box::new(message), domain, 0);
         }
@@ -128,13 +140,13 @@ impl Signing {
     }
 
     /// It goes without a signature: it is in another's name than that of the account that sends it.
-    pub(crate) fn leave_unsigned(&mut self) {
+    pub fn leave_unsigned(&mut self) {
         self.stage = Stage::Over;
     }
 
     /// Asks for the next signature, if one is left and none was asked for. What waits for it is
     /// resumed `at` this point. Returns whether one is being computed.
-    pub(crate) fn ask(&mut self, at: Continuation, signer: &Signer, compute: &mut Compute, now: UnixTime) -> bool {
+    pub fn ask(&mut self, at: Continuation, signer: &Signer, compute: &mut Compute, now: UnixTime) -> bool {
         while self.job.is_none()
             && let Stage::Arrived(message, domain, next) = &mut self.stage
         {
@@ -152,7 +164,7 @@ impl Signing {
     }
 
     /// Takes the signature that was asked for. False: it is not there.
-    pub(crate) fn take_signature(&mut self, compute: &mut Compute) -> bool {
+    pub fn take_signature(&mut self, compute: &mut Compute) -> bool {
         let result = self.job.as_ref().and_then(|(number, _)| compute.take_result(*number));
         let Some((JobResult::Signed(signature), (_, field))) =
             result.and_then(|result| Some((result, self.job.take()?)))
@@ -164,7 +176,7 @@ impl Signing {
     }
 
     /// It is not needed any more.
-    pub(crate) fn forget(&mut self, signer: &mut Signer, compute: &mut Compute) {
+    pub fn forget(&mut self, signer: &mut Signer, compute: &mut Compute) {
         self.stage = Stage::Over;
         if let Some((number, _)) = self.job.take() {
             compute.abandon(number);
@@ -173,7 +185,7 @@ impl Signing {
     }
 
     /// What stands above the letter: `first`, and as many signatures as there is room for.
-    pub(crate) fn head(&self, first: &[u8]) -> Vec<u8> {
+    pub fn head(&self, first: &[u8]) -> Vec<u8> {
         let mut head = first.to_vec();
         for signature in &self.signatures {
             if head.len() + signature.len() <= Head::OCTETS_MAX - Head::UNIT {

@@ -1,13 +1,15 @@
-//! What the filter makes of a stranger's letter, where the configuration names one (`filter`): it is asked by HTTP when all else is known of the letter (`relay::filter`).
+//! What the filter makes of one message: it is asked by HTTP when all else is known of the message (`relay::filter`).
 //!
 //! ```text
 //!   arrives ──all of it──▸ waits its turn ──▸ sought, called, spoken ──▸ known
 //!      └── too large, or too much is kept of others ─────────────────────┘
 //! ```
 //! Invariants:
-//! - A letter does not wait for longer than the filter may take, its turn and the names of the filter's host counted in: then it is away, and what becomes of the letter the configuration says.
-//! - A filter that is away is not asked, and nobody waits for it.
-//! - Whatever becomes of the session, what is kept of the letter is given back, the connection is ended, and its turn is somebody else's.
+//! - A message does not wait for longer than the filter may take, with its turn and the names of the filter's host
+//!   counted in. Then the filter counts as away, and the configuration says what becomes of the message.
+//! - A filter that is away is not asked, and no message waits for it.
+//! - Whatever becomes of the session, what is kept of the message is given back, the connection is ended, and its turn
+//!   goes to another.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -23,24 +25,25 @@ use relay::filter::{Question, Said, Verdict};
 use relay::route::Route;
 use relay::{Lost, Speaker};
 use resolver::{Known, Ourselves, QuestionNumber, route_to};
+use tasks::{Continuation, FrameId};
 
-use super::context::Context;
-use super::filter::{Filter, LETTER_OCTETS_MAX};
-use super::waiting::name_known_at;
+use crate::{Context, Filter, MESSAGE_OCTETS_MAX};
 
-/// Octets by which what is kept of a letter grows.
+/// Octets by which what is kept of a message grows.
 const STEP_OCTETS: usize = 32 * 1024;
 
-/// What is said of a letter about which the filter has not answered.
+/// What is said of a message about which the filter has not answered.
 const UNKNOWN: &str = "the filter could not be asked";
 const PUT_OFF: &str = "Cannot be looked at now, try again later";
 
-/// What the filter makes of one letter.
-pub(super) struct Inquiry {
+/// What the filter makes of one message.
+pub struct Inquiry {
     stage: Stage,
+    caller: Caller,
+    at: Continuation,
     greeting_name: Box<str>,
-    /// The letter as it came, until it is sent.
-    letter: Vec<u8>,
+    /// The message as it came, until it is sent.
+    message: Vec<u8>,
     /// Octets of it that are counted.
     kept: usize,
     until: Instant,
@@ -55,7 +58,7 @@ pub(super) struct Inquiry {
 
 /// How far it has come.
 enum Stage {
-    /// The letter comes.
+    /// The message comes.
     Arriving,
     /// It waits for its turn.
     Waiting,
@@ -75,11 +78,14 @@ struct Line {
 
 impl Inquiry {
     /// About a message that begins now.
-    pub(super) fn begin(greeting_name: &str) -> Box<Inquiry> {
+    /// The session of `caller` brings the message. `at`: where it waits for names.
+    pub fn begin(greeting_name: &str, caller: Caller, at: Continuation) -> Box<Inquiry> {
         Box::new(Inquiry {
             stage: Stage::Arriving,
+            caller,
+            at,
             greeting_name: greeting_name.into(),
-            letter: Vec::new(),
+            message: Vec::new(),
             kept: 0,
             until: Instant::NEVER,
             question: None,
@@ -90,37 +96,36 @@ impl Inquiry {
         })
     }
 
-    /// The next bytes of the letter, as they came.
-    pub(super) fn arrived(&mut self, bytes: &[u8], filter: &mut Filter) {
+    /// The next bytes of the message, as they came.
+    pub fn arrived(&mut self, bytes: &[u8], filter: &mut Filter) {
         let Stage::Arriving = self.stage else { return };
-        let octets = self.letter.len() + bytes.len();
-        if octets > LETTER_OCTETS_MAX {
+        let octets = self.message.len() + bytes.len();
+        if octets > MESSAGE_OCTETS_MAX {
             self.stage = Stage::Over(Verdict::Clean);
-            return self.drop_letter(filter);
+            return self.drop_message(filter);
         }
         if octets > self.kept {
             let more = octets.next_multiple_of(STEP_OCTETS) - self.kept;
             if !filter.keep(more) {
                 self.stage = Stage::Over(verdict_of(filter.named.when_away));
-                return self.drop_letter(filter);
+                return self.drop_message(filter);
             }
             self.kept += more;
-            self.letter.reserve_exact(self.kept - self.letter.len());
+            self.message.reserve_exact(self.kept - self.message.len());
         }
-        self.letter.extend_from_slice(bytes);
+        self.message.extend_from_slice(bytes);
     }
 
-    /// Whether it is to be said what was said of the letter, before anything can be asked.
-    pub(super) fn is_to_begin(&self) -> bool {
+    /// Whether it is to be said what was said of the message, before anything can be asked.
+    pub fn is_to_begin(&self) -> bool {
         matches!(self.stage, Stage::Arriving)
     }
 
-    /// All of the letter is there. It is for these people, from this one.
-    pub(super) fn ended(
+    /// All of the message is there. It is for these people, from this one.
+    pub fn ended(
         &mut self,
         (reverse_path, recipients): (&str, &[String]),
         identifier: &str,
-        caller: Caller,
         filter: &Filter,
         now: Instant,
     ) {
@@ -128,48 +133,52 @@ impl Inquiry {
             self.stage = Stage::Over(verdict_of(filter.named.when_away));
             return;
         }
-        let (address, hello, hostname) = (caller.address, &*self.greeting_name, &*filter.hostname);
+        let (address, hello, hostname) = (self.caller.address, &*self.greeting_name, &*filter.hostname);
         let said = Said { address, hello, reverse_path, recipients, hostname, identifier };
-        let letter = core::mem::take(&mut self.letter);
+        let message = core::mem::take(&mut self.message);
         let (host, password) = (filter.named.place.to_string(), filter.named.password.as_deref());
-        self.question = Some(Box::new(Question::about(letter, &said, &host, password)));
+        self.question = Some(Box::new(Question::about(message, &said, &host, password)));
         self.until = now + filter.named.timeout;
         self.stage = Stage::Waiting;
     }
 
-    /// Whether it is known what the filter makes of the letter. Goes on with asking.
-    pub(super) fn is_known(&mut self, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
+    /// Whether it is known what the filter makes of the message. Goes on with asking.
+    pub fn is_known(&mut self, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
         loop {
             let is_moving = match self.stage {
                 Stage::Over(_) => return true,
                 Stage::Arriving => false,
-                Stage::Waiting => self.take_turn(caller, filter),
-                Stage::Sought => self.seek(caller, filter, cx),
-                Stage::Spoken if self.line.is_some() => self.speak(caller, filter, cx),
-                Stage::Spoken => self.call(caller, filter, cx),
+                Stage::Waiting => self.take_turn(filter),
+                Stage::Sought => self.seek(filter, cx),
+                Stage::Spoken if self.line.is_some() => self.speak(filter, cx),
+                Stage::Spoken => self.call(filter, cx),
             };
             if !is_moving {
                 let left = self.until.since(cx.turn.now);
-                cx.connections.set_deadline(cx.turn.now, caller.connection, Some(left));
+                cx.connections.set_deadline(cx.turn.now, self.caller.connection, Some(left));
                 return false;
             }
         }
     }
 
     /// What it is, once it is known.
-    pub(super) fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> Verdict {
         if let Stage::Over(verdict) = &self.stage { verdict.clone() } else { Verdict::Clean }
     }
 
-    fn take_turn(&mut self, caller: Caller, filter: &mut Filter) -> bool {
-        let is_turn = filter.is_turn_of(caller.connection.0);
+    fn session(&self) -> FrameId {
+        self.caller.connection.0
+    }
+
+    fn take_turn(&mut self, filter: &mut Filter) -> bool {
+        let is_turn = filter.is_turn_of(self.session());
         if is_turn {
             self.stage = Stage::Sought;
         }
         is_turn
     }
 
-    fn seek(&mut self, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
+    fn seek(&mut self, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
         if self.asked.is_some() {
             return false;
         }
@@ -177,10 +186,10 @@ impl Inquiry {
         let place = &filter.named.place;
         match route_to(&place.host, &ourselves.us(), 0, &self.knowledge) {
             Err(Missing(_)) if !cx.names.can_be_asked() => {
-                self.is_away("has a name, and there is nobody to be asked for it", caller, filter, cx)
+                self.is_away("has a name, and there is nobody to be asked for it", filter, cx)
             }
             Err(Missing(question)) => {
-                let number = cx.names.ask(name_known_at(caller.connection.0), question.clone());
+                let number = cx.names.ask(self.at, question.clone());
                 self.asked = Some((number, question));
                 return false;
             }
@@ -188,26 +197,26 @@ impl Inquiry {
                 self.addresses = hops.iter().map(|hop| SocketAddr::new(hop.address, place.port)).collect();
                 self.stage = Stage::Spoken;
             }
-            Ok(Route::Nowhere(_)) => self.is_away("has no address", caller, filter, cx),
+            Ok(Route::Nowhere(_)) => self.is_away("has no address", filter, cx),
         }
         true
     }
 
     /// This came of a question to name servers. It comes back where it is another's.
-    pub(super) fn name_known(&mut self, number: QuestionNumber, known: Known) -> Option<Known> {
+    pub fn name_known(&mut self, number: QuestionNumber, known: Known) -> Option<Known> {
         let Some((_, question)) = self.asked.take_if(|(asked, _)| *asked == number) else { return Some(known) };
         self.knowledge.learn(question, known);
         None
     }
 
     /// Calls the next address.
-    fn call(&mut self, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
+    fn call(&mut self, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
         let Some(address) = self.addresses.pop_front() else {
-            self.is_away("does not answer", caller, filter, cx);
+            self.is_away("does not answer", filter, cx);
             return true;
         };
         if let Some(wire) =
-            Wire::to(address, Identity::Anybody, None, Owner::Filter(caller.connection.0), (cx.turn, cx.connections))
+            Wire::to(address, Identity::Anybody, None, Owner::Filter(self.session()), (cx.turn, cx.connections))
         {
             self.line = Some(Line { wire, is_open: false });
         }
@@ -215,7 +224,7 @@ impl Inquiry {
     }
 
     /// Says what there is to say, and looks whether it is answered.
-    fn speak(&mut self, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
+    fn speak(&mut self, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
         let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else { return false };
         if line.is_open {
             line.wire.say(&mut **question, cx.turn, cx.connections);
@@ -229,8 +238,8 @@ impl Inquiry {
             }
             Some(Some(verdict)) => {
                 let verdict = verdict.clone();
-                cx.console.extend(filter.answered());
-                self.is_over(verdict, caller, filter, cx);
+                filter.answered();
+                self.is_over(verdict, filter, cx);
             }
             Some(None) => {
                 self.hang_up(cx);
@@ -241,7 +250,7 @@ impl Inquiry {
     }
 
     /// Something has happened to the connection.
-    pub(super) fn stirred(&mut self, stir: Stir, cx: &mut Context<'_>) {
+    pub fn stirred(&mut self, stir: Stir, cx: &mut Context<'_>) {
         let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else { return };
         match stir {
             Stir::Made | Stir::Room => line.is_open = true,
@@ -252,42 +261,42 @@ impl Inquiry {
     }
 
     /// Nothing more is asked. `false`: nothing was.
-    pub(super) fn give_up(&mut self, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
+    pub fn give_up(&mut self, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
         match self.stage {
             Stage::Arriving | Stage::Over(_) => return false,
             // The machine stops, or others were before it: nothing is known of the filter.
-            _ if cx.turn.now < self.until => self.is_unknown(caller, filter, cx),
-            Stage::Waiting => self.is_unknown(caller, filter, cx),
-            Stage::Sought | Stage::Spoken => self.is_away("does not answer in time", caller, filter, cx),
+            _ if cx.turn.now < self.until => self.is_unknown(filter, cx),
+            Stage::Waiting => self.is_unknown(filter, cx),
+            Stage::Sought | Stage::Spoken => self.is_away("does not answer in time", filter, cx),
         }
         true
     }
 
-    fn is_away(&mut self, why: &str, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) {
-        cx.console.extend(filter.did_not_answer(why, cx.turn.now));
-        self.is_unknown(caller, filter, cx);
+    fn is_away(&mut self, why: &str, filter: &mut Filter, cx: &mut Context<'_>) {
+        filter.did_not_answer(why, cx.turn.now);
+        self.is_unknown(filter, cx);
     }
 
-    fn is_unknown(&mut self, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) {
-        self.is_over(verdict_of(filter.named.when_away), caller, filter, cx);
+    fn is_unknown(&mut self, filter: &mut Filter, cx: &mut Context<'_>) {
+        self.is_over(verdict_of(filter.named.when_away), filter, cx);
     }
 
-    fn is_over(&mut self, verdict: Verdict, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) {
-        self.forget(caller, filter, cx);
+    fn is_over(&mut self, verdict: Verdict, filter: &mut Filter, cx: &mut Context<'_>) {
+        self.forget(filter, cx);
         self.stage = Stage::Over(verdict);
     }
 
     /// What is kept of it no longer is, and nothing is asked.
-    pub(super) fn forget(&mut self, caller: Caller, filter: &mut Filter, cx: &mut Context<'_>) {
+    pub fn forget(&mut self, filter: &mut Filter, cx: &mut Context<'_>) {
         self.hang_up(cx);
         self.asked = None;
         self.question = None;
-        self.drop_letter(filter);
-        filter.is_done_with(caller.connection.0, cx.connections);
+        self.drop_message(filter);
+        filter.is_done_with(self.session(), cx.connections);
     }
 
-    fn drop_letter(&mut self, filter: &mut Filter) {
-        self.letter = Vec::new();
+    fn drop_message(&mut self, filter: &mut Filter) {
+        self.message = Vec::new();
         filter.kept -= core::mem::take(&mut self.kept);
     }
 
@@ -303,7 +312,7 @@ impl Inquiry {
     }
 }
 
-/// What becomes of a letter of which the filter has said nothing.
+/// What becomes of a message of which the filter has said nothing.
 fn verdict_of(when_away: WhenAway) -> Verdict {
     match when_away {
         WhenAway::Accept => Verdict::Clean,
