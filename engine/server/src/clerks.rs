@@ -29,8 +29,9 @@ use crate::engine::Engine;
 use crate::holds::Holds;
 use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::listeners::{Listeners, number_of};
-use crate::queue::Queue;
+use crate::queue::Outbound;
 use crate::streams::{self, STREAMS_MAX, Streams};
+use crate::visitor::Visitor;
 
 use desk::Point;
 
@@ -42,14 +43,6 @@ const SESSIONS_MAX: usize = 4096;
 
 /// A clerk whom there never is.
 const NOBODY: FrameId = FrameId::new(u32::MAX, 0);
-
-/// Whose connection a visit came from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Visitor {
-    /// None: of this core's.
-    pub(crate) core: Option<CoreId>,
-    pub(crate) frame: FrameId,
-}
 
 /// What is answered to a visit.
 pub(crate) struct Answer {
@@ -118,7 +111,7 @@ struct Working {
 pub(crate) struct Office<'a> {
     pub(crate) archive: &'a mut Archive,
     pub(crate) holds: &'a mut Holds,
-    pub(crate) queue: &'a mut Queue,
+    pub(crate) outbound: &'a mut Outbound,
     pub(crate) rows: &'a mut WrittenRows,
     pub(crate) directory: &'a Directory,
     pub(crate) signer: &'a mut Signer,
@@ -406,15 +399,18 @@ impl Common {
     }
 
     /// The clerks, and what they and others work with.
-    pub(crate) fn clerks_at_work<'a>(&'a mut self, entropy: &'a mut dyn Entropy) -> (&'a mut Clerks, Office<'a>) {
-        let Common { clerks, holds, queue, rows, store, directory, signer, compute, hostname, console, turn, .. } =
-            self;
+    pub(crate) fn clerks_at_work<'a>(
+        &'a mut self,
+        outbound: &'a mut Outbound,
+        entropy: &'a mut dyn Entropy,
+    ) -> (&'a mut Clerks, Office<'a>) {
+        let Common { clerks, holds, rows, store, directory, signer, compute, hostname, console, turn, .. } = self;
         let letter_octets_max = smtp::Settings::default().message_bytes_max;
         let archive = store;
         let office = Office {
             archive,
             holds,
-            queue,
+            outbound,
             rows,
             directory,
             signer,
@@ -433,7 +429,7 @@ impl Engine {
     /// Phase 4 too: clerks who can go on do, and answers are brought to who asked.
     #[inline(never)]
     pub(crate) fn let_clerks_work(&mut self, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work(entropy);
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
         clerks.work(&mut office);
         self.end_outdated_sessions();
         while let Some((visitor, answer)) = self.common.clerks.answers.pop_front() {
@@ -452,7 +448,7 @@ impl Engine {
 
     /// The signature that a request handler has asked for was computed.
     pub(crate) fn clerk_signs(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work(entropy);
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
         clerks.sign(frame, &mut office);
     }
 
@@ -475,7 +471,7 @@ impl Engine {
         if self.common.clerks.at_work.get(frame).is_none() {
             return self.common.store.forget(outcome);
         }
-        let (clerks, mut office) = self.common.clerks_at_work(entropy);
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
         clerks.step(frame, &mut office, |clerk, desk| clerk.woken(outcome, desk));
         self.end_outdated_sessions();
     }

@@ -5,13 +5,11 @@ use alloc::string::String;
 
 use budget::MemoryBudget;
 use compute::Compute;
-use configuration::Relay;
 use connections::Connections;
 use http::{Remembered, Site};
 use machine::Turn;
 use message::DateTimeNow;
 use resolver::Names;
-use resolver::Ourselves;
 use signing::Signer;
 use webmail::WrittenRows;
 
@@ -21,9 +19,7 @@ use crate::clerks::Clerks;
 use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::holds::Holds;
-use crate::identifier::Identifiers;
 use crate::logins::{self, Logins};
-use crate::queue::Queue;
 
 /// What all sessions share.
 pub(crate) struct Common {
@@ -35,15 +31,10 @@ pub(crate) struct Common {
     pub(crate) clerks: Clerks,
     /// Their letters that have not left yet.
     pub(crate) holds: Holds,
-    /// What is to leave from their outboxes.
-    pub(crate) queue: Queue,
-    /// By which hosts it does.
-    pub(crate) relay: Relay,
     /// Rows that their lists had.
     pub(crate) rows: WrittenRows,
     pub(crate) hostname: String,
     pub(crate) directory: Directory,
-    pub(crate) identifiers: Identifiers,
     pub(crate) site: Site,
     pub(crate) pages: Remembered,
     /// Whether pages are given over TLS alone.
@@ -70,11 +61,6 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// What we are, and what we can reach.
-    pub(crate) fn ourselves(&self) -> Ourselves {
-        Ourselves::of(&self.hostname, self.connections.net(), &self.relay.private_networks)
-    }
-
     /// What logs clients in, and the parts that it uses.
     pub(crate) fn logins(&mut self) -> (&mut Logins, logins::Context<'_>) {
         let Common { turn, connections, store, directory, compute, logins, .. } = self;

@@ -57,12 +57,12 @@ use tls::{Authorities, Certificate};
 
 use crate::archive::{News, Request};
 use crate::certificates::{Replaced, Shown, Upload};
-use crate::clerks::Visitor;
 use crate::common::Common;
 use crate::engine::{Engine, budget_of};
 use crate::logins::Failure;
 use crate::sending::{Parcel, Parcels};
 use crate::sizes::Sizes;
+use crate::visitor::Visitor;
 
 /// The most cores of one machine.
 pub const CORES_MAX: u8 = net::CORES_MAX as u8;
@@ -265,7 +265,7 @@ impl Engine {
                     Request::PieceArrived(number, piece) => self.common.clerks.letters.piece_arrived(number, piece),
                     Request::ReplyWanted(number) => self.common.clerks.streams.wanted(number),
                     Request::QueueAsked(frame, asked) => {
-                        self.common.queue.asked(Visitor { core: Some(from), frame }, *asked);
+                        self.outbound.asked(Visitor { core: Some(from), frame }, *asked);
                     }
                     Request::PasswordKnown(frame) => self.password_known(frame, machine),
                     request => self.common.store.own.requested(from, request),

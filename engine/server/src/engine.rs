@@ -27,9 +27,10 @@ use crate::clock::time_of_day;
 use crate::common::Common;
 use crate::cores::{Lane, Message};
 use crate::expiry::Expiry;
-use crate::life::{Ending, Life};
+use crate::life::{DiskTrouble, Ending, Life};
 use crate::making::Making;
 use crate::pressure::{Crowding, Shedding};
+use crate::queue::Outbound;
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::{Context, Services, Session};
 use crate::sizes::Sizes;
@@ -100,13 +101,11 @@ pub struct Engine {
     others_transmit_first: bool,
     pub(crate) common: Common,
     pub(crate) services: Services,
+    pub(crate) outbound: Outbound,
     /// The session of each connection, in the connection's slot.
     pub(crate) sessions: Vec<Option<Session>>,
     pub(crate) life: Life,
-    /// The disk has failed, which the console says, and is tried again then.
-    pub(crate) disk_again: Option<Instant>,
-    /// Whether the console has said that the disk cannot read a sector.
-    pub(crate) told_of_unreadable: bool,
+    pub(crate) disk_trouble: DiskTrouble,
     pub(crate) sizes: Sizes,
     /// The accounts that the configuration asks for, until they are made.
     pub(crate) making: Making,
@@ -138,7 +137,7 @@ impl Engine {
         core: CoreId,
         lanes: Vec<Lane>,
         parcels: Option<Parcels>,
-        (common, services): (Common, Services),
+        (common, services, outbound): (Common, Services, Outbound),
         sizes: Sizes,
         making: Making,
         (certificates, expiry): (Certificates, Expiry),
@@ -151,10 +150,10 @@ impl Engine {
             others_transmit_first: true,
             common,
             services,
+            outbound,
             sessions: (0..sizes.connections).map(|_| None).collect(),
             life: Life::Opening,
-            disk_again: None,
-            told_of_unreadable: false,
+            disk_trouble: DiskTrouble::default(),
             sizes,
             making,
             certificates,
@@ -193,7 +192,7 @@ impl Engine {
         self.completions(machine);
         self.deadlines();
         self.resume();
-        while let Some((frame, told)) = self.common.queue.next_told() {
+        while let Some((frame, told)) = self.outbound.next_told() {
             self.queue_told(frame, told, machine);
         }
         if self.common.clerks.has_work(&self.common.store.own.store) {
@@ -202,7 +201,7 @@ impl Engine {
         if self.common.holds.has_work(self.common.turn.now) {
             self.let_letters_leave(machine);
         }
-        if self.common.queue.has_work(&self.common.store.own.store, self.common.turn.now) {
+        if self.outbound.has_work(&self.common.store.own.store, self.common.turn.now) {
             self.let_mail_leave();
         }
         if self.common.names.is_stirred() || self.common.names.next_deadline() <= self.common.turn.now {
@@ -360,7 +359,7 @@ impl Engine {
         let owner = self.common.connections.owner_of(TurnGate::Handshake);
         if let Some(frame) = owner {
             match self.common.connections.owner(ConnectionId(frame)) {
-                Owner::Outbound(attempt) => self.line_stirred(attempt, Stir::Turn),
+                Owner::Outbound(attempt) => self.attempt_stirred(attempt, Stir::Turn),
                 _ => self.session_resumed(frame),
             }
         }
@@ -392,7 +391,7 @@ impl Engine {
                     continue;
                 }
                 Some(Subsystem::Webmail) => self.clerk_signs(frame, entropy),
-                Some(Subsystem::Outbound) => self.courier_seals(frame),
+                Some(Subsystem::Outbound) => self.attempt_signature_made(frame),
                 _ => unreachable!("{entry:?} waits for no job"),
             }
             // Only a frame that is gone has not taken it.
@@ -415,7 +414,7 @@ impl Engine {
         while let Some(Told { at: Continuation { frame, entry }, number, known }) = self.common.names.next_told() {
             match Subsystem::of(entry) {
                 Some(Subsystem::Inbound) => self.session_name_known(frame, number, known),
-                Some(Subsystem::Outbound) => self.courier_name_known(frame, number, known),
+                Some(Subsystem::Outbound) => self.attempt_name_known(frame, number, known),
                 _ => unreachable!("{entry:?} asks about no name"),
             }
         }
@@ -446,7 +445,7 @@ impl Engine {
         let has_more =
             self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.can_go_on();
         let has_more = has_more || self.common.holds.has_to_look() || self.common.names.is_stirred();
-        let has_more = has_more || self.common.queue.has_to_look();
+        let has_more = has_more || self.outbound.has_to_look();
         if has_more || self.common.connections.has_ready() || self.is_hurried() || self.has_upload_to_take_up() {
             return Next::Now;
         }
@@ -455,11 +454,11 @@ impl Engine {
             .connections
             .next_deadline()
             .min(Instant::or_never(self.common.holds.next_deadline()))
-            .min(Instant::or_never(self.common.queue.next_deadline()))
+            .min(Instant::or_never(self.outbound.next_deadline()))
             .min(self.common.names.next_deadline())
             .min(Instant::or_never(self.life.next_deadline()))
             .min(Instant::or_never(self.next_try_to_make()))
-            .min(Instant::or_never(self.disk_again))
+            .min(Instant::or_never(self.disk_trouble.again_at))
             .min(Instant::or_never(self.certificates.read_again_at()))
             .min(Instant::or_never(self.next_look()))
             .min(Instant::or_never(self.common.compute.next_deadline()))

@@ -228,7 +228,7 @@ impl Engine {
     /// Phase 4 too: letters leave whose time has come, and carriers who can go on do.
     #[inline(never)]
     pub(crate) fn let_letters_leave(&mut self, entropy: &mut dyn Entropy) {
-        let (_, mut office) = self.common.clerks_at_work(entropy);
+        let (_, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
         if office.holds.has_to_look() {
             office.holds.look(&office.archive.own.store, office.turn.wall, office.turn.now);
         }
@@ -245,7 +245,7 @@ impl Engine {
 
     #[inline(never)]
     pub(crate) fn carrier_woken(&mut self, frame: FrameId, outcome: Outcome, entropy: &mut dyn Entropy) {
-        let (_, mut office) = self.common.clerks_at_work(entropy);
+        let (_, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
         step(frame, &mut office, |carrier, desk| carrier.woken(outcome, desk));
     }
 }

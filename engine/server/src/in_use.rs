@@ -136,7 +136,7 @@ impl Engine {
             kept_for_filter: inbound.kept_for_filter,
             kept_for_signatures: common.signer.kept_bytes(),
             visits: common.clerks.under_way(),
-            couriers: common.queue.under_way(),
+            couriers: self.outbound.under_way(),
             listeners: common.clerks.listeners.count(),
             memory: common.memory.held(),
             uncharged: uncharged.sum(),

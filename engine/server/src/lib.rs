@@ -51,6 +51,7 @@ mod listeners;
 mod logins;
 mod maildrop;
 mod making;
+mod outbound;
 mod pop3_service;
 mod pressure;
 mod queue;
@@ -60,6 +61,7 @@ mod sizes;
 mod start;
 mod streams;
 mod subsystem;
+mod visitor;
 
 pub use certificates::CERTIFICATE_PATH;
 pub use configuration::{self, pack};

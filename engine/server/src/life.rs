@@ -57,6 +57,15 @@ pub(crate) enum Life {
     Stopped(Ending),
 }
 
+/// A disk that fails.
+#[derive(Default)]
+pub(crate) struct DiskTrouble {
+    /// It has failed, which the console says, and is tried again then.
+    pub(crate) again_at: Option<Instant>,
+    /// Whether the console has said that it cannot read a sector.
+    is_unreadable_told: bool,
+}
+
 /// Why an engine stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
@@ -151,20 +160,20 @@ impl Engine {
         if self.life == Life::Opening {
             return self.read_disk_again();
         }
-        match (self.common.store.own.store.state(), self.disk_again) {
+        match (self.common.store.own.store.state(), self.disk_trouble.again_at) {
             (State::ReadOnly(why), None) => {
                 self.common.console.print(format_args!("store: {why}"));
-                self.disk_again = Some(self.common.turn.now + DISK_AGAIN);
+                self.disk_trouble.again_at = Some(self.common.turn.now + DISK_AGAIN);
             }
             (State::ReadOnly(_), Some(at)) if self.common.turn.now >= at => {
-                self.disk_again = Some(self.common.turn.now + DISK_AGAIN);
+                self.disk_trouble.again_at = Some(self.common.turn.now + DISK_AGAIN);
                 if self.life == Life::Serving {
                     self.common.store.own.store.retry();
                 }
             }
             (State::Serving, Some(_)) => {
                 self.common.console.print(format_args!("store: the disk works again; mail is accepted"));
-                self.disk_again = None;
+                self.disk_trouble.again_at = None;
             }
             _ => {}
         }
@@ -173,18 +182,18 @@ impl Engine {
     /// Repeats reads that failed while the disk is opened, every second. The console says so once.
     fn read_disk_again(&mut self) {
         let store = &mut self.common.store.own.store;
-        let Some(sector) = store.unreadable() else { return self.disk_again = None };
-        if !core::mem::replace(&mut self.told_of_unreadable, true) {
+        let Some(sector) = store.unreadable() else { return self.disk_trouble.again_at = None };
+        if !core::mem::replace(&mut self.disk_trouble.is_unreadable_told, true) {
             self.common
                 .console
                 .print(format_args!("store: the disk cannot read sector {}; trying again every second", sector.0));
         }
-        match self.disk_again {
+        match self.disk_trouble.again_at {
             Some(at) if self.common.turn.now < at => return,
             Some(_) => store.read_again(),
             None => {}
         }
-        self.disk_again = Some(self.common.turn.now + READ_AGAIN);
+        self.disk_trouble.again_at = Some(self.common.turn.now + READ_AGAIN);
     }
 
     fn look_at_store(&mut self, machine: &mut impl Machine) {
@@ -275,7 +284,7 @@ impl Engine {
             assert!(listening, "there are fewer services than listeners");
         }
         self.common.holds.begin();
-        self.common.queue.begin();
+        self.outbound.begin();
         self.life = Life::Serving;
     }
 
@@ -287,7 +296,7 @@ impl Engine {
             self.common.store.own.tell_to_stop();
         }
         SERVICES.iter().for_each(|service| self.common.connections.stop_listening(service.port));
-        self.disk_again = None;
+        self.disk_trouble.again_at = None;
         self.certificates.stop_reading();
         self.common.holds.stop();
         self.stop_mail();
@@ -361,7 +370,7 @@ impl Engine {
             && self.common.store.is_at_rest()
             && self.common.clerks.under_way() == 0
             && self.common.holds.under_way() == 0
-            && self.common.queue.under_way() == 0
+            && self.outbound.under_way() == 0
     }
 
     /// Whether no other core may ask for something any more, or there is none.

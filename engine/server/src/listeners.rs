@@ -16,8 +16,9 @@ use store::{AccountId, AccountInfo, Store};
 use webmail::{Digest, News};
 
 use crate::archive::Request;
-use crate::clerks::{Told, Visitor};
+use crate::clerks::Told;
 use crate::common::Common;
+use crate::visitor::Visitor;
 
 /// Who may listen to the mail of a core's accounts.
 const LISTENERS_MAX: usize = 1024;

@@ -34,7 +34,7 @@ use crate::inbound::{Inbound, InboundSeed};
 use crate::logins::Logins;
 use crate::making::Making;
 use crate::pop3_service::Pop3;
-use crate::queue::Queue;
+use crate::queue::{self, Outbound};
 use crate::sending::Parcels;
 use crate::session::Services;
 use crate::sizes::Sizes;
@@ -56,7 +56,7 @@ impl Engine {
         let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
         // Each draws from the machine in its turn: another order would be another run of a simulation.
         let store = Archive::new((core, cores), &sizes, random(machine), machine.disk());
-        let [identifiers, of_inbound] = Identifiers::pair(u64::from_le_bytes(random(machine)));
+        let [of_reports, of_inbound] = Identifiers::pair(u64::from_le_bytes(random(machine)));
         let memory = MemoryBudget::new(sizes.memory_pool_bytes(), random(machine));
         let keys = [random(machine), random(machine)];
         let logins = Logins::new(cores, configuration.access.clone(), keys, Nonces::new(random(machine)));
@@ -71,6 +71,9 @@ impl Engine {
             proofs_key: random(machine),
         };
         let services = Services { inbound: Inbound::new(&configuration, seed, wall), pop3: Pop3::default() };
+        let hostname = configuration.hostname.as_str().to_string();
+        let config = queue::Config::new(hostname.clone(), configuration.relay.clone());
+        let outbound = Outbound::new(now, config, of_reports);
         let common = Common {
             turn: Turn { now, wall },
             date_now: DateTimeNow::new(wall),
@@ -78,12 +81,9 @@ impl Engine {
             store,
             clerks: Clerks::new(),
             holds: Holds::new(now),
-            queue: Queue::new(now),
-            relay: configuration.relay.clone(),
             rows: WrittenRows::new(),
-            hostname: configuration.hostname.as_str().to_string(),
+            hostname,
             directory: Directory::new(&configuration),
-            identifiers,
             uploads: VecDeque::new(),
             memory,
             bodies: 0,
@@ -108,7 +108,7 @@ impl Engine {
             core,
             lanes,
             Parcels::new(core, card.queues),
-            (common, services),
+            (common, services, outbound),
             sizes,
             making,
             (certificates, expiry),

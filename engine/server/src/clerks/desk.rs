@@ -14,8 +14,9 @@ use crate::allowances;
 use crate::archive::Request;
 use crate::queue;
 use crate::subsystem::Subsystem;
+use crate::visitor::Visitor;
 
-use super::{At, Office, Visitor};
+use super::{At, Office};
 
 tasks::points! {
     /// Where a request handler of the webmail waits for the store.
@@ -162,7 +163,7 @@ impl Desk for At<'_, '_> {
         *self.unheard = owners.len() as u8;
         for owner in owners {
             if owner == self.office.archive.core() {
-                self.office.queue.asked(own, asked.clone());
+                self.office.outbound.asked(own, asked.clone());
             } else {
                 self.office.archive.ask(owner, Request::QueueAsked(frame, Box::new(asked.clone())));
             }

@@ -5,10 +5,9 @@ use alloc::vec::Vec;
 use relay::report::Kind;
 use store::{AccountId, Guid, MessageInfo, Origin, Recipient, Refusal};
 
-use crate::common::Common;
-
 use super::Point;
-use super::courier::{Courier, Deed, Hands, Stage, bits};
+use super::context::Context;
+use super::courier::{AttemptCx, Courier, Deed, Stage, bits};
 use super::entry::{self, RECIPIENTS};
 
 /// What an origin says of a notice: more than of all else.
@@ -19,8 +18,8 @@ const GUID_BITS: u32 = 48;
 
 impl Courier {
     /// What is brought comes from here: the letter for who is here, each report, and that it takes long.
-    fn origin(&self, deed: Deed, hands: &Hands<'_>) -> Result<Origin, Refusal> {
-        let Guid(guid) = self.info(hands)?.guid;
+    fn origin(&self, deed: Deed, cx: &AttemptCx<'_, '_>) -> Result<Origin, Refusal> {
+        let Guid(guid) = self.info(cx)?.guid;
         let number = match deed {
             Deed::Letter(..) => 0,
             // Of one recipient one of these is told.
@@ -33,8 +32,8 @@ impl Courier {
     }
 
     /// Whether a delivery is still noted that cannot be repeated: all who are here are done with, or what was reported is marked.
-    pub(super) fn look_for_arrivals(&mut self, open: u16, info: MessageInfo, hands: &Hands<'_>) -> bool {
-        let Common { directory, store, .. } = &*hands.common;
+    pub(super) fn look_for_arrivals(&mut self, open: u16, info: MessageInfo, cx: &AttemptCx<'_, '_>) -> bool {
+        let Context { directory, store, .. } = &*cx.parts;
         let tally = self.tally();
         let (done, told) = (tally.done(info.keywords), tally.told(info.keywords));
         let is_delay_told = u32::from(entry::is_delay_told(info.flags));
@@ -56,39 +55,39 @@ impl Courier {
         }
         deeds.extend(bits((new >> RECIPIENTS) as u16 & told).map(|bit| (self.place.0, Deed::Report(bit))));
         deeds.extend((new >> (2 * RECIPIENTS) != 0).then_some((self.place.0, Deed::Delay)));
-        self.arrivals = deeds.into_iter().filter_map(|(account, deed)| self.noted(deed, account, hands)).collect();
+        self.arrivals = deeds.into_iter().filter_map(|(account, deed)| self.noted(deed, account, cx)).collect();
         !self.arrivals.is_empty()
     }
 
     /// By what it is noted that an account has this, if it may be.
-    pub(super) fn noted(&self, deed: Deed, account: AccountId, hands: &Hands<'_>) -> Option<(AccountId, Origin)> {
-        let origin = self.origin(deed, hands).ok()?;
-        hands.common.store.may_have_arrived(account, origin).then_some((account, origin))
+    pub(super) fn noted(&self, deed: Deed, account: AccountId, cx: &AttemptCx<'_, '_>) -> Option<(AccountId, Origin)> {
+        let origin = self.origin(deed, cx).ok()?;
+        cx.parts.store.may_have_arrived(account, origin).then_some((account, origin))
     }
 
     /// Begins a letter to somebody here, or a report.
-    pub(super) fn bring(&mut self, deed: Deed, hands: &mut Hands<'_>) -> Result<(), Refusal> {
-        if self.is_untold(deed, hands) {
+    pub(super) fn bring(&mut self, deed: Deed, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
+        if self.is_untold(deed, cx) {
             self.came(deed);
             return Ok(());
         }
         let (recipient, above) = match deed {
-            Deed::Letter(_, account) => (self.entrance(account, hands), self.return_path()),
-            Deed::SentOn(bit) => self.sent_on(bit, hands)?,
-            Deed::Report(_) | Deed::Arrival(_) | Deed::Delay | Deed::Notice => match self.reports_to(hands) {
+            Deed::Letter(_, account) => (self.entrance(account, cx), self.return_path()),
+            Deed::SentOn(bit) => self.sent_on(bit, cx)?,
+            Deed::Report(_) | Deed::Arrival(_) | Deed::Delay | Deed::Notice => match self.reports_to(cx) {
                 Some(sender) => self.reported_to(&sender)?,
                 None => (Recipient::inbox(self.place.0), b"Return-Path: <>\r\n".to_vec()),
             },
         };
-        let once = Some(self.origin(deed, hands)?);
-        self.letter = Some(hands.common.store.begin(&[Recipient { once, ..recipient }])?);
+        let once = Some(self.origin(deed, cx)?);
+        self.letter = Some(cx.parts.store.begin(&[Recipient { once, ..recipient }])?);
         self.rewind();
         let (report, behind) = match deed {
             Deed::Letter(..) | Deed::SentOn(_) => (Vec::new(), Some(Vec::new())),
-            Deed::Report(bit) => self.report(bit, hands)?,
-            Deed::Arrival(bit) => (self.arrival_report(bit, hands)?, None),
-            Deed::Delay => (self.delay_report(hands)?, None),
-            Deed::Notice => (self.notice_text(hands)?, None),
+            Deed::Report(bit) => self.report(bit, cx)?,
+            Deed::Arrival(bit) => (self.arrival_report(bit, cx)?, None),
+            Deed::Delay => (self.delay_report(cx)?, None),
+            Deed::Notice => (self.notice_text(cx)?, None),
         };
         let signatures = if behind.is_some() { &self.signatures[..] } else { &[] };
         (self.rest, self.behind) = ([&above, &report, signatures].concat(), behind);
@@ -97,8 +96,8 @@ impl Courier {
     }
 
     /// Where it comes in for somebody here; of what came for himself, his inbox.
-    fn entrance(&self, account: AccountId, hands: &Hands<'_>) -> Recipient {
-        let Common { directory, store, .. } = &*hands.common;
+    fn entrance(&self, account: AccountId, cx: &AttemptCx<'_, '_>) -> Recipient {
+        let Context { directory, store, .. } = &*cx.parts;
         if self.is_posted() { directory.entrance(store, account) } else { Recipient::inbox(account) }
     }
 
@@ -111,33 +110,33 @@ impl Courier {
     }
 
     /// Whether it is a report that nobody wants to have.
-    fn is_untold(&self, deed: Deed, hands: &Hands<'_>) -> bool {
+    fn is_untold(&self, deed: Deed, cx: &AttemptCx<'_, '_>) -> bool {
         match deed {
-            Deed::Report(bit) => !self.is_told(bit, Kind::Failed, hands),
-            Deed::Arrival(bit) => !self.is_told(bit, Kind::Delivered, hands),
+            Deed::Report(bit) => !self.is_told(bit, Kind::Failed, cx),
+            Deed::Arrival(bit) => !self.is_told(bit, Kind::Delivered, cx),
             Deed::Letter(..) | Deed::SentOn(_) | Deed::Delay | Deed::Notice => false,
         }
     }
 
-    /// Hands on what was read, or reads on; what is complete is delivered.
-    pub(super) fn hand(&mut self, deed: Deed, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+    /// AttemptCx on what was read, or reads on; what is complete is delivered.
+    pub(super) fn hand(&mut self, deed: Deed, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
         let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
-        let continuation = hands.continuation(Point::Attempt);
+        let continuation = cx.continuation(Point::Attempt);
         if !self.rest.is_empty() {
-            let taken = hands.common.store.append(letter, &self.rest, continuation).map_err(lost)?;
+            let taken = cx.parts.store.append(letter, &self.rest, continuation).map_err(lost)?;
             self.rest.drain(..taken);
             // The store wakes us when it takes more.
             self.is_waiting = !self.rest.is_empty();
             return Ok(());
         }
-        if self.behind.is_some() && self.read_on(hands)? {
+        if self.behind.is_some() && self.read_on(cx)? {
             return Ok(());
         }
         if let Some(behind) = self.behind.take_if(|behind| !behind.is_empty()) {
             self.rest = behind;
             return Ok(());
         }
-        hands.common.store.commit(letter, hands.common.turn.wall, continuation).map_err(lost)?;
+        cx.parts.store.commit(letter, cx.parts.turn.wall, continuation).map_err(lost)?;
         (self.stage, self.is_waiting) = (Stage::Delivered(deed), true);
         Ok(())
     }

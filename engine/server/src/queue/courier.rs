@@ -25,8 +25,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use dns::Name;
-use machine::{Instant, Micros, Turn};
-use relay::destinations::Ended;
+use machine::{Instant, Micros};
+use relay::destinations;
 use relay::schedule::Next;
 use relay::{Envelope, Reply};
 use resolver::{Known, QuestionNumber};
@@ -34,17 +34,17 @@ use store::{AccountId, Beginning, Flags, MessageInfo, OUTBOX, Origin, Outcome, R
 use tasks::{Continuation, FrameId};
 
 use crate::archive::LetterId;
-use crate::common::Common;
 
-use super::Place;
-use super::Point;
+use super::context::Context;
 use super::parts::{Entry, Wanted};
 use super::policies::Inquiry;
 use super::reports::Why;
 use super::road::Road;
 use super::sealing::Seal;
 use super::secrecy::Line;
+use super::state::{Ended, Queue};
 use super::unreadable::Notice;
+use super::{Place, Point};
 
 /// When an entry is looked at again of which the store has refused something.
 pub(super) const AGAIN: Micros = Micros::from_secs(60);
@@ -203,12 +203,13 @@ pub(super) enum Reporter {
 }
 
 /// What a courier works with.
-pub(super) struct Hands<'a> {
+pub(super) struct AttemptCx<'a, 'c> {
     pub(super) frame: FrameId,
-    pub(super) common: &'a mut Common,
+    pub(super) queue: &'a mut Queue,
+    pub(super) parts: &'a mut Context<'c>,
 }
 
-impl Hands<'_> {
+impl AttemptCx<'_, '_> {
     pub(super) fn continuation(&self, point: Point) -> Continuation {
         Continuation { frame: self.frame, entry: point.entry() }
     }
@@ -255,28 +256,46 @@ impl Courier {
         self.place
     }
 
+    /// How it has ended for its entry, which is tried again then.
+    pub(super) fn ended(self, next: Option<Instant>) -> Ended {
+        // Where no delivery was tried, an earlier reason stays.
+        let is_news = |why: &&Why| self.has_set_out || matches!(why, Why::Full);
+        let why = self.later.last().map(|(_, why)| why).filter(is_news);
+        let is_unread = self.is_damaged || self.notice.is_some();
+        let words = if is_unread { Some(self.why_unreadable().words()) } else { why.map(Why::words) };
+        let is_left = self.is_left_unreadable();
+        Ended {
+            place: self.place,
+            next,
+            has_set_out: self.has_set_out,
+            waits_behind: self.waits_behind,
+            is_left,
+            words,
+        }
+    }
+
     /// Goes on as far as he can without waiting.
-    pub(super) fn go_on(&mut self, hands: &mut Hands<'_>) -> Way {
+    pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         while !self.is_waiting {
             let asked = match self.stage {
-                Stage::Opened => self.read(self.beginning.next(), hands),
-                Stage::Sorted => self.sort(hands),
-                Stage::Brought(deed) => self.bring(deed, hands),
-                Stage::Handed(deed) => self.hand(deed, hands),
+                Stage::Opened => self.read(self.beginning.next(), cx),
+                Stage::Sorted => self.sort(cx),
+                Stage::Brought(deed) => self.bring(deed, cx),
+                Stage::Handed(deed) => self.hand(deed, cx),
                 Stage::Delivered(_) | Stage::Sealed => {
                     self.is_waiting = true;
                     Ok(())
                 }
-                Stage::Hashed => self.hash(hands),
-                Stage::Marked => self.mark(hands),
-                Stage::Forgotten => self.forget(hands),
-                Stage::Sought => self.seek(hands),
-                Stage::Inquired => self.inquire(hands),
-                Stage::Called => self.call(hands),
-                Stage::Spoken => self.speak(hands),
-                Stage::Removed => self.remove(hands),
+                Stage::Hashed => self.hash(cx),
+                Stage::Marked => self.mark(cx),
+                Stage::Forgotten => self.forget(cx),
+                Stage::Sought => self.seek(cx),
+                Stage::Inquired => self.inquire(cx),
+                Stage::Called => self.call(cx),
+                Stage::Spoken => self.speak(cx),
+                Stage::Removed => self.remove(cx),
                 Stage::Over(next) => {
-                    self.drop_letter(hands);
+                    self.drop_letter(cx);
                     return Way::Over(next);
                 }
             };
@@ -284,16 +303,16 @@ impl Courier {
                 Ok(()) if core::mem::take(&mut self.has_computed) => return Way::Computes,
                 Ok(()) => {}
                 Err(refusal) if self.has_to_insist(refusal) => return Way::Turn,
-                Err(refusal) => self.refused(refusal, hands),
+                Err(refusal) => self.refused(refusal, cx),
             }
         }
         Way::Waits
     }
 
     /// What he has asked the store for has come, or is done. Then he goes on.
-    pub(super) fn woken(&mut self, outcome: Outcome, hands: &mut Hands<'_>) -> Way {
+    pub(super) fn woken(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> Way {
         if !self.has_asked_for(&outcome) {
-            return self.go_on(hands);
+            return self.go_on(cx);
         }
         self.is_waiting = false;
         match outcome {
@@ -315,11 +334,11 @@ impl Courier {
                 }
             }
             Outcome::Refused(refusal) if self.has_to_insist_on_outcome(refusal) => return Way::Turn,
-            Outcome::Refused(refusal) => self.refused(refusal, hands),
+            Outcome::Refused(refusal) => self.refused(refusal, cx),
             // Nothing else is asked for.
             _ => {}
         }
-        self.go_on(hands)
+        self.go_on(cx)
     }
 
     /// Whether this is an answer to what he waits for. Of a letter that was given up something may still come.
@@ -335,28 +354,28 @@ impl Courier {
         }
     }
 
-    pub(super) fn name_known(&mut self, number: QuestionNumber, known: Known, hands: &mut Hands<'_>) -> Way {
+    pub(super) fn name_known(&mut self, number: QuestionNumber, known: Known, cx: &mut AttemptCx<'_, '_>) -> Way {
         if self.stage == Stage::Sought && self.road.learn(number, known) {
             self.is_waiting = false;
         }
-        self.go_on(hands)
+        self.go_on(cx)
     }
 
     /// The machine stops: a letter of which a peer has every byte is waited for, and what goes to the disk; all else is given up.
-    pub(super) fn stopping(&mut self, hands: &mut Hands<'_>) -> Way {
-        self.drop_kept(hands);
-        if self.is_at(Stage::Opened) { Way::Waits } else { self.called_back(hands) }
+    pub(super) fn stopping(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+        self.drop_kept(cx);
+        if self.is_at(Stage::Opened) { Way::Waits } else { self.called_back(cx) }
     }
 
     /// His entry is wanted back: he has done nothing with it, unless a host may have the letter, or something is on its way to the disk.
-    pub(super) fn called_back(&mut self, hands: &mut Hands<'_>) -> Way {
+    pub(super) fn called_back(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         match self.stage {
             Stage::Opened | Stage::Hashed | Stage::Sealed => Way::Over(Some(Instant::START)),
             Stage::Spoken if self.line.as_ref().is_some_and(Line::is_said) => Way::Waits,
             Stage::Sought | Stage::Inquired | Stage::Called | Stage::Spoken => {
-                self.drop_address(hands);
-                self.hang_up(hands);
-                self.leave_road(Ended::Unknown, hands);
+                self.drop_address(cx);
+                self.hang_up(cx);
+                self.leave_road(destinations::Ended::Unknown, cx);
                 Way::Over(Some(Instant::START))
             }
             _ => Way::Waits,
@@ -374,23 +393,23 @@ impl Courier {
         !matches!(self.stage, Stage::Handed(_) | Stage::Delivered(_)) && self.has_to_insist(refusal)
     }
 
-    pub(super) fn refused(&mut self, refusal: Refusal, hands: &mut Hands<'_>) {
+    pub(super) fn refused(&mut self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) {
         self.is_damaged |= matches!(refusal, Refusal::Damaged | Refusal::Unreadable);
         match (self.stage, refusal) {
             (Stage::Brought(deed) | Stage::Handed(deed) | Stage::Delivered(deed), refusal) => {
-                self.drop_letter(hands);
+                self.drop_letter(cx);
                 self.want_no_part();
                 match (deed, refusal) {
                     (_, Refusal::Arrived) => self.came(deed),
                     (Deed::Letter(bit, _), Refusal::OverQuota) => {
-                        hands.common.queue.standings.tried(self.place);
-                        self.settle_here(bit, Come::Later(Why::Full), hands);
+                        cx.queue.standings.tried(self.place);
+                        self.settle_here(bit, Come::Later(Why::Full), cx);
                     }
                     (Deed::Letter(bit, _), Refusal::LargerThanQuota) => {
-                        self.settle_here(bit, Come::Never(Why::NeverFits), hands);
+                        self.settle_here(bit, Come::Never(Why::NeverFits), cx);
                     }
                     (Deed::Letter(bit, _) | Deed::SentOn(bit), Refusal::Damaged | Refusal::Unreadable) => {
-                        self.settle_here(bit, Come::Later(Why::Damaged), hands);
+                        self.settle_here(bit, Come::Later(Why::Damaged), cx);
                     }
                     // The letter was to go back with it, and does not.
                     (Deed::Report(_), Refusal::Damaged | Refusal::Unreadable) => self.stage = Stage::Brought(deed),
@@ -407,22 +426,22 @@ impl Courier {
             (Stage::Spoken, _) => self.body_lost(),
             (_, Refusal::NoSuchMessage) => self.stage = Stage::Over(None),
             // The disk may read it later, and the body could not be sent now.
-            (Stage::Hashed, Refusal::Unreadable) if self.next_attempt(hands) != Next::GiveUp => {
-                self.stage = Stage::Over(Some(self.after_damage(hands)));
+            (Stage::Hashed, Refusal::Unreadable) if self.next_attempt(cx) != Next::GiveUp => {
+                self.stage = Stage::Over(Some(self.after_damage(cx)));
             }
             (Stage::Hashed, Refusal::Damaged | Refusal::Unreadable) => self.leave_unsealed(),
             (stage, Refusal::Damaged | Refusal::Unreadable) => match stage {
-                Stage::Opened if self.has_head(hands) => self.look_at_beginning(true, hands),
-                Stage::Opened if self.next_attempt(hands) == Next::GiveUp => self.is_unreadable(hands),
-                _ => self.stage = Stage::Over(Some(self.after_damage(hands))),
+                Stage::Opened if self.has_head(cx) => self.look_at_beginning(true, cx),
+                Stage::Opened if self.next_attempt(cx) == Next::GiveUp => self.is_unreadable(cx),
+                _ => self.stage = Stage::Over(Some(self.after_damage(cx))),
             },
-            _ => self.stage = Stage::Over(Some(hands.common.turn.now + AGAIN)),
+            _ => self.stage = Stage::Over(Some(cx.parts.turn.now + AGAIN)),
         }
     }
 
     /// This came of it for somebody here.
-    fn settle_here(&mut self, bit: u8, come: Come, hands: &Hands<'_>) {
-        self.settle(bit, come, hands);
+    fn settle_here(&mut self, bit: u8, come: Come, cx: &AttemptCx<'_, '_>) {
+        self.settle(bit, come, cx);
         self.stage = Stage::Sorted;
     }
 
@@ -439,23 +458,22 @@ impl Courier {
         self.stage = Stage::Sorted;
     }
 
-    pub(super) fn drop_letter(&mut self, hands: &mut Hands<'_>) {
+    pub(super) fn drop_letter(&mut self, cx: &mut AttemptCx<'_, '_>) {
         if let Some(letter) = self.letter.take() {
-            hands.common.store.abort(letter);
+            cx.parts.store.abort(letter);
         }
     }
 
-    pub(super) fn info(&self, hands: &Hands<'_>) -> Result<MessageInfo, Refusal> {
+    pub(super) fn info(&self, cx: &AttemptCx<'_, '_>) -> Result<MessageInfo, Refusal> {
         let (account, uid) = self.place;
-        hands.common.store.own.store.message(account, OUTBOX, uid).ok_or(Refusal::NoSuchMessage)
+        cx.parts.store.own.store.message(account, OUTBOX, uid).ok_or(Refusal::NoSuchMessage)
     }
 
     /// When it is looked at again of which nobody knows whom it is for. A disk may get over that, and mostly it does not.
-    pub(super) fn after_damage(&self, hands: &mut Hands<'_>) -> Instant {
-        let Common { queue, turn: Turn { now, .. }, .. } = &mut *hands.common;
-        queue.standings.tried(self.place);
-        let tries = queue.standings.of(self.place).map_or(0, |standing| standing.tries);
-        *now + Micros(AGAIN.0.saturating_mul(tries.into())).min(DAMAGED_AGAIN_MAX)
+    pub(super) fn after_damage(&self, cx: &mut AttemptCx<'_, '_>) -> Instant {
+        cx.queue.standings.tried(self.place);
+        let tries = cx.queue.standings.of(self.place).map_or(0, |standing| standing.tries);
+        cx.parts.turn.now + Micros(AGAIN.0.saturating_mul(tries.into())).min(DAMAGED_AGAIN_MAX)
     }
 
     pub(super) fn envelope(&self) -> Option<&Envelope> {

@@ -28,10 +28,9 @@ use relay::srs::{self, Restored};
 use relay::{Content, Envelope, Script, envelope};
 use store::{Recipient, Refusal};
 
-use crate::common::Common;
-
 use super::authentic::{is_authentic, unproved_author};
-use super::courier::{Courier, Deed, Hands, Stage, bits};
+use super::context::Context;
+use super::courier::{AttemptCx, Courier, Deed, Stage, bits};
 use super::entry::{self, Tally, entries_for, envelope_of};
 use super::parts::{Entry, shown_header};
 use super::reports::Why;
@@ -57,7 +56,7 @@ pub(super) enum Nature {
 impl Courier {
     /// More of a message that came so has been read. `is_all`: no more comes. When all of its
     /// header is there, its recipients are known.
-    pub(super) fn arrival_read(&mut self, is_all: bool, hands: &Hands<'_>) {
+    pub(super) fn arrival_read(&mut self, is_all: bool, cx: &AttemptCx<'_, '_>) {
         let beginning = self.beginning.octets();
         let end = memchr::memmem::find(beginning, b"\r\n\r\n").map(|at| at + 2);
         if end.is_none() && !is_all && beginning.len() < HEADER_BYTES_MAX {
@@ -65,12 +64,12 @@ impl Courier {
         }
         let mut header = core::mem::take(&mut self.beginning).into_octets();
         header.truncate(end.unwrap_or(header.len()));
-        self.entry = self.arrived(&header, hands);
+        self.entry = self.arrived(&header, cx);
         self.stage = if self.entry.is_some() { Stage::Sorted } else { Stage::Over(None) };
     }
 
-    fn arrived(&self, header: &[u8], hands: &Hands<'_>) -> Option<Entry> {
-        let Common { store, directory, hostname, .. } = &*hands.common;
+    fn arrived(&self, header: &[u8], cx: &AttemptCx<'_, '_>) -> Option<Entry> {
+        let (Context { store, directory, .. }, hostname) = (&*cx.parts, cx.queue.config.hostname());
         let own = store.account(self.place.0)?.address;
         let (reverse_path, letter_at) = reverse_path(header);
         let forwarding = directory.forwarding(own);
@@ -78,7 +77,7 @@ impl Courier {
         let addresses: Vec<String> =
             core::iter::once(own).chain(others.map(|to| to.as_str())).map(String::from).collect();
         let (all, kept) = ((1u32 << addresses.len()) - 1, 1 << OWN);
-        let mark = mark_of(own, header, hands.common);
+        let mark = mark_of(own, header, cx.parts);
         let is_back = forwarding.is_some() && has_mark(mark, header);
         let is_forged =
             || unproved_author(header, hostname).is_some_and(|author| directory.is_aligned(&author, hostname));
@@ -129,11 +128,11 @@ impl Courier {
     }
 
     /// The entry of the outbox by which it goes on to somebody, and what stands there above it.
-    pub(super) fn sent_on(&self, bit: u8, hands: &Hands<'_>) -> Result<(Recipient, Vec<u8>), Refusal> {
+    pub(super) fn sent_on(&self, bit: u8, cx: &AttemptCx<'_, '_>) -> Result<(Recipient, Vec<u8>), Refusal> {
         let (came_in, to) = self.envelope().zip(self.recipient(bit)).ok_or(Refusal::NoSuchMessage)?;
         let own = self.address(OWN);
         let script = if to.address.is_ascii() { came_in.script } else { Script::Utf8 };
-        let reverse_path = self.speaks_for(&came_in.reverse_path, hands);
+        let reverse_path = self.speaks_for(&came_in.reverse_path, cx);
         let addresses = core::slice::from_ref(&to.address);
         // Of what bytes it has nobody has counted.
         let envelope = Envelope { content: Content::EightBit, script, ..envelope_of(&reverse_path, addresses) };
@@ -147,30 +146,30 @@ impl Courier {
     }
 
     /// In whose name a letter is sent on that comes from this one.
-    fn speaks_for(&self, reverse_path: &str, hands: &Hands<'_>) -> String {
-        let is_ours = restored(reverse_path, hands.common).is_some();
+    fn speaks_for(&self, reverse_path: &str, cx: &AttemptCx<'_, '_>) -> String {
+        let is_ours = restored(reverse_path, cx.parts).is_some();
         if reverse_path.is_empty() || is_ours {
             return reverse_path.to_string();
         }
         let own = self.address(OWN);
-        let key = srs::Key::new(hands.common.store.secret_of_paths());
-        let rewritten = key.rewrite(reverse_path, &entry::domain_of(own), hands.common.turn.wall);
+        let key = srs::Key::new(cx.parts.store.secret_of_paths());
+        let rewritten = key.rewrite(reverse_path, &entry::domain_of(own), cx.parts.turn.wall);
         // A bounce to that address goes to the sender that it stands for.
         let is_authentic =
-            |path: &String| restored(path, hands.common).is_some_and(|sender| self.is_sender_authentic(&sender, hands));
+            |path: &String| restored(path, cx.parts).is_some_and(|sender| self.is_sender_authentic(&sender, cx));
         rewritten.filter(is_authentic).unwrap_or_else(|| own.to_string())
     }
 
     /// The sender at another server that gets the reports about a forwarded message. `None`: they
     /// go into the inbox of the account.
-    pub(super) fn reports_to(&self, hands: &Hands<'_>) -> Option<String> {
+    pub(super) fn reports_to(&self, cx: &AttemptCx<'_, '_>) -> Option<String> {
         let path = &self.envelope()?.reverse_path;
-        let sender = restored(path, hands.common).or_else(|| (!self.is_posted()).then(|| path.clone()))?;
-        (!sender.is_empty() && self.is_sender_authentic(&sender, hands)).then_some(sender)
+        let sender = restored(path, cx.parts).or_else(|| (!self.is_posted()).then(|| path.clone()))?;
+        (!sender.is_empty() && self.is_sender_authentic(&sender, cx)).then_some(sender)
     }
 
-    fn is_sender_authentic(&self, sender: &str, hands: &Hands<'_>) -> bool {
-        let Common { directory, hostname, .. } = &*hands.common;
+    fn is_sender_authentic(&self, sender: &str, cx: &AttemptCx<'_, '_>) -> bool {
+        let (directory, hostname) = (cx.parts.directory, cx.queue.config.hostname());
         let is_local = sender.rsplit_once('@').is_some_and(|(_, domain)| directory.serves(domain));
         self.entry.as_ref().is_some_and(|entry| is_authentic(&entry.header, sender, hostname, is_local))
     }
@@ -178,14 +177,14 @@ impl Courier {
     /// Whether this is a message that came for the account and is forwarded. Nothing else has our
     /// `Delivered-To:` field on top. Below other envelopes there is a `Received:` field, or the
     /// first field of a webmail message or a report.
-    pub(super) fn is_sent_on(&self, hands: &Hands<'_>) -> bool {
-        let Some((entry, own)) = self.entry.as_ref().zip(self.account_address(hands)) else { return false };
+    pub(super) fn is_sent_on(&self, cx: &AttemptCx<'_, '_>) -> bool {
+        let Some((entry, own)) = self.entry.as_ref().zip(self.account_address(cx)) else { return false };
         !self.is_posted() || entry.header.starts_with(delivered_to(own).as_bytes())
     }
 
     /// The address of the account that has this outbox.
-    pub(super) fn account_address<'a>(&self, hands: &'a Hands<'_>) -> Option<&'a str> {
-        Some(hands.common.store.account(self.place.0)?.address)
+    pub(super) fn account_address<'a>(&self, cx: &'a AttemptCx<'_, '_>) -> Option<&'a str> {
+        Some(cx.parts.store.account(self.place.0)?.address)
     }
 
     /// The entry by which a report leaves for him, and what stands there above it.
@@ -210,11 +209,11 @@ fn delivered_to(own: &str) -> String {
 }
 
 /// For whom an address of ours stands.
-fn restored(path: &str, common: &Common) -> Option<String> {
+fn restored(path: &str, parts: &Context<'_>) -> Option<String> {
     let (local_part, domain) = path.rsplit_once('@')?;
-    let key = srs::Key::new(common.store.secret_of_paths());
-    match key.restore(local_part, common.turn.wall) {
-        Restored::Of(sender) if common.directory.serves(domain) => Some(sender),
+    let key = srs::Key::new(parts.store.secret_of_paths());
+    match key.restore(local_part, parts.turn.wall) {
+        Restored::Of(sender) if parts.directory.serves(domain) => Some(sender),
         _ => None,
     }
 }
@@ -228,8 +227,8 @@ pub(super) fn reverse_path(header: &[u8]) -> (&str, usize) {
 }
 
 /// The mark of a message with this header that the account `own` forwards.
-fn mark_of(own: &str, header: &[u8], common: &Common) -> Mark {
-    let key = srs::Key::new(common.store.secret_of_paths());
+fn mark_of(own: &str, header: &[u8], parts: &Context<'_>) -> Mark {
+    let key = srs::Key::new(parts.store.secret_of_paths());
     Mark::new(&key, own, Header::new(header).field("Message-ID").map_or(b"", |field| field.value))
 }
 

@@ -5,17 +5,16 @@
 //! - While one letter's marks are on their way to the disk, nothing is said on the connection of the one before. If the peer has something to say then, it is ended.
 //! - A letter that finds out that the connection was over goes by another at once, if nobody has heard of its message.
 
-use machine::{Instant, Micros, Turn};
+use machine::{Instant, Micros};
 use relay::destinations::Ended;
 use relay::{Cause, Lost, Outcome, Stage as Talk};
 
-use crate::common::Common;
-
-use super::courier::{Courier, Hands, Stage, Way};
+use super::Place;
+use super::courier::{AttemptCx, Courier, Stage, Way};
 use super::road::{Road, come_of};
 use super::secrecy::Line;
 use super::standing::State;
-use super::{Place, Queue, has_share};
+use super::state::Queue;
 
 /// Letters that go by a connection.
 const LETTERS_PER_LINE: u32 = 100;
@@ -36,43 +35,42 @@ impl Courier {
     }
 
     /// All is told of his letter: the connection waits for another, or is ended in good order.
-    pub(super) fn letter_over(&mut self, hands: &mut Hands<'_>) {
-        if self.may_keep_line(hands) {
-            self.keep_line(hands);
+    pub(super) fn letter_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
+        if self.may_keep_line(cx) {
+            self.keep_line(cx);
         } else {
-            self.say_goodbye(hands);
-            self.line_is_over(hands);
+            self.say_goodbye(cx);
+            self.line_is_over(cx);
         }
     }
 
-    fn may_keep_line(&self, hands: &Hands<'_>) -> bool {
-        let Common { queue, turn: Turn { now, .. }, .. } = &*hands.common;
+    fn may_keep_line(&self, cx: &AttemptCx<'_, '_>) -> bool {
+        let now = cx.parts.turn.now;
         let is_fresh = |line: &Line| line.letters < LETTERS_PER_LINE && now.since(line.since) < KEPT_LONGEST;
         self.line.as_ref().is_some_and(is_fresh)
-            && queue.is_serving
-            && queue.behind.contains_key(&self.road.destination)
+            && cx.queue.is_serving
+            && cx.queue.behind.contains_key(&self.road.destination)
     }
 
     /// What came of his letter counts, and the connection waits.
-    fn keep_line(&mut self, hands: &mut Hands<'_>) {
-        self.count_tls(hands);
+    fn keep_line(&mut self, cx: &mut AttemptCx<'_, '_>) {
+        self.count_tls(cx);
         let Some(line) = &mut self.line else { return };
         line.is_kept = true;
         let (came, host, reporter) = (core::mem::take(&mut line.came), line.host(), line.reporter());
-        came.into_iter().for_each(|(bit, outcome)| self.settle(bit, come_of(outcome, host.as_ref(), reporter), hands));
+        came.into_iter().for_each(|(bit, outcome)| self.settle(bit, come_of(outcome, host.as_ref(), reporter), cx));
         self.stage(Stage::Sorted);
-        let Common { queue, turn: Turn { now, .. }, .. } = &mut *hands.common;
-        queue.deadlines.set(hands.frame, *now + PAUSE);
-        queue.road_is_good(&self.road.destination);
+        cx.queue.deadlines.set(cx.frame, cx.parts.turn.now + PAUSE);
+        cx.queue.road_is_good(&self.road.destination);
     }
 
     /// His letter goes by the connection that was kept, if there is one.
-    pub(super) fn resume(&mut self, together: u16, hands: &Hands<'_>) -> bool {
+    pub(super) fn resume(&mut self, together: u16, cx: &AttemptCx<'_, '_>) -> bool {
         if !self.keeps_line() {
             return false;
         }
         self.road.together = together;
-        let letter = self.letter_for_peer(hands);
+        let letter = self.letter_for_peer(cx);
         let Some((line, letter)) = self.line.as_mut().zip(letter) else { return false };
         (line.is_kept, line.wants_body, line.is_body_over) = (false, false, false);
         line.letters += 1;
@@ -85,62 +83,61 @@ impl Courier {
     /// Something happens to his connection, or nothing did for too long. What is kept then is kept no longer.
     pub(super) fn stirred(
         &mut self,
-        hands: &mut Hands<'_>,
-        act: impl FnOnce(&mut Courier, &mut Hands<'_>) -> Way,
+        cx: &mut AttemptCx<'_, '_>,
+        act: impl FnOnce(&mut Courier, &mut AttemptCx<'_, '_>) -> Way,
     ) -> Way {
         if !self.keeps_line() {
-            return act(self, hands);
+            return act(self, cx);
         }
-        self.drop_kept(hands);
+        self.drop_kept(cx);
         Way::Waits
     }
 
     /// The same of what changes nothing for a connection that waits.
     pub(super) fn unless_kept(
         &mut self,
-        hands: &mut Hands<'_>,
-        act: impl FnOnce(&mut Courier, &mut Hands<'_>) -> Way,
+        cx: &mut AttemptCx<'_, '_>,
+        act: impl FnOnce(&mut Courier, &mut AttemptCx<'_, '_>) -> Way,
     ) -> Way {
-        if self.keeps_line() { Way::Waits } else { act(self, hands) }
+        if self.keeps_line() { Way::Waits } else { act(self, cx) }
     }
 
     /// A connection that was kept is ended at once.
-    pub(super) fn drop_kept(&mut self, hands: &mut Hands<'_>) {
+    pub(super) fn drop_kept(&mut self, cx: &mut AttemptCx<'_, '_>) {
         if let Some(line) = self.line.as_mut().filter(|line| line.is_kept) {
-            line.end(&mut hands.common.connections);
-            self.kept_is_over(hands);
+            line.end(cx.parts.connections);
+            self.kept_is_over(cx);
         }
     }
 
-    fn kept_is_over(&mut self, hands: &mut Hands<'_>) {
+    fn kept_is_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
         self.line = None;
-        hands.common.queue.deadlines.cancel(hands.frame);
-        self.leave_road(Ended::Reached, hands);
+        cx.queue.deadlines.cancel(cx.frame);
+        self.leave_road(Ended::Reached, cx);
     }
 
     /// Says QUIT.
-    fn say_goodbye(&mut self, hands: &mut Hands<'_>) {
+    fn say_goodbye(&mut self, cx: &mut AttemptCx<'_, '_>) {
         let Some(line) = &mut self.line else { return };
-        let common = &mut *hands.common;
         line.client.quit();
-        line.say(common);
-        line.close(common);
+        line.say(cx.parts);
+        line.close(cx.parts);
     }
 
     /// Who goes on with the connection of somebody who is done, if it was kept: the next one who waits for the same destination.
-    pub(super) fn follower(&mut self, hands: &mut Hands<'_>) -> Option<Courier> {
+    pub(super) fn follower(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<Courier> {
         if !self.keeps_line() {
             return None;
         }
-        let queue = &mut hands.common.queue;
+        let queue = &mut *cx.queue;
         let next = if queue.is_serving { queue.next_behind(&self.road.destination) } else { None };
         if next.is_none() {
-            self.say_goodbye(hands);
-            self.kept_is_over(hands);
+            self.say_goodbye(cx);
+            self.kept_is_over(cx);
         }
         let (line, road) = (self.line.take(), core::mem::take(&mut self.road));
         if let Some(place) = next {
-            hands.common.queue.standings.set(place, State::UnderWay);
+            cx.queue.standings.set(place, State::UnderWay);
         }
         next.map(|place| Courier { line, road, ..Courier::new(place) })
     }
@@ -193,9 +190,9 @@ impl Queue {
     /// The next one who waits for a road to this destination may try, if there can be a courier for him. Where there can be none for anybody now, of each account one may: whoever has a
     /// courier first goes first.
     pub(super) fn let_next_try(&mut self, destination: &str) {
-        let Queue { behind, standings, couriers, .. } = self;
+        let Queue { behind, standings, shares, .. } = self;
         let Some(turns) = behind.get_mut(destination) else { return };
-        let mut turn = || turns.next(|account| has_share(account, couriers));
+        let mut turn = || turns.next(|account| shares.has_one_for(account));
         let next = core::iter::from_fn(&mut turn).find(|place| standings.is(*place, State::Behind));
         match next {
             Some(next) => standings.set(next, State::Waits(Instant::START)),

@@ -13,27 +13,24 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use machine::Instant;
+use machine::{CoreId, Instant};
 use relay::Envelope;
 use relay::envelope::Unreadable;
 use store::{Beginning, Flags, MarkChange, OUTBOX, Outcome, Refusal, UidRange};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which};
 
-use crate::archive::News;
-use crate::clerks::Visitor;
-use crate::common::Common;
-use crate::engine::Engine;
+use crate::visitor::Visitor;
 
-use super::Point;
+use super::context::Context;
 use super::courier::Courier;
 use super::entry::{self, Fate, Tally};
 use super::forwarding::reverse_path;
 use super::head;
 use super::showing::line;
-use super::smarthosts;
 use super::standing::State;
-use super::{Place, Queue, step};
+use super::state::Queue;
+use super::{Attempts, Place, Point, step};
 
 /// Orders of a core at a time.
 const ORDERS_MAX: usize = 16;
@@ -43,14 +40,24 @@ const BATCH: usize = 64;
 const LOOKED_AT_MAX: usize = 1024;
 
 /// The orders of a core.
-pub(crate) struct Orders {
+pub(super) struct Orders {
     /// By the clerks of these frames.
     asked: VecDeque<(Visitor, QueueAsked)>,
-    at_work: FrameTable<Option<Box<Order>>>,
+    at_work: FrameTable<Box<Order>>,
     /// Those who go on in the next turn.
     again: Vec<FrameId>,
     /// What is told to clerks of this core.
     told: VecDeque<(FrameId, QueueTold)>,
+    /// What is told to clerks of other cores.
+    told_elsewhere: VecDeque<(CoreId, FrameId, QueueTold)>,
+}
+
+/// What an order works with.
+pub(super) struct OrderCx<'a, 'c> {
+    pub(super) frame: FrameId,
+    pub(super) attempts: &'a mut Attempts,
+    pub(super) queue: &'a mut Queue,
+    pub(super) parts: &'a mut Context<'c>,
 }
 
 pub(super) struct Order {
@@ -96,6 +103,60 @@ impl Orders {
             at_work: FrameTable::with_capacity(ORDERS_MAX),
             again: Vec::new(),
             told: VecDeque::new(),
+            told_elsewhere: VecDeque::new(),
+        }
+    }
+
+    /// A clerk wants something.
+    pub(super) fn asked(&mut self, asker: Visitor, asked: QueueAsked) {
+        self.asked.push_back((asker, asked));
+    }
+
+    /// What this core tells its own clerks.
+    pub(super) fn next_told(&mut self) -> Option<(FrameId, QueueTold)> {
+        self.told.pop_front()
+    }
+
+    /// What it tells those of other cores.
+    pub(super) fn next_told_elsewhere(&mut self) -> Option<(CoreId, FrameId, QueueTold)> {
+        self.told_elsewhere.pop_front()
+    }
+
+    /// Orders that can go on do, and new ones begin.
+    pub(super) fn work(&mut self, attempts: &mut Attempts, queue: &mut Queue, parts: &mut Context<'_>) {
+        for frame in core::mem::take(&mut self.again) {
+            self.step(OrderCx { frame, attempts, queue, parts }, |_, _| {});
+        }
+        while let Some((asker, asked)) = self.asked.pop_front() {
+            match self.at_work.insert(Box::new(Order::new(asker, asked))) {
+                Ok(frame) => self.step(OrderCx { frame, attempts, queue, parts }, |_, _| {}),
+                Err(_) => self.tell(asker, QueueTold::Busy),
+            }
+        }
+    }
+
+    /// The order of the frame does something, and goes on.
+    pub(super) fn step(&mut self, mut cx: OrderCx<'_, '_>, act: impl FnOnce(&mut Order, &mut OrderCx<'_, '_>)) {
+        let frame = cx.frame;
+        let Some(order) = self.at_work.get_mut(frame) else {
+            unreachable!("an order waits until all that it has asked for has come")
+        };
+        act(order, &mut cx);
+        let asker = order.asker;
+        match order.go_on(&mut cx) {
+            Then::Over(told) => {
+                self.at_work.remove(frame);
+                self.tell(asker, told);
+            }
+            Then::Turn => self.again.push(frame),
+            Then::Waits => {}
+        }
+    }
+
+    fn tell(&mut self, asker: Visitor, told: QueueTold) {
+        match asker.core {
+            Some(core) => self.told_elsewhere.push_back((core, asker.frame, told)),
+            None => self.told.push_back((asker.frame, told)),
         }
     }
 
@@ -106,18 +167,6 @@ impl Orders {
     /// Orders that are not answered.
     pub(super) fn under_way(&self) -> usize {
         self.asked.len() + self.at_work.len() + self.told.len()
-    }
-}
-
-impl Queue {
-    /// A clerk wants something.
-    pub(crate) fn asked(&mut self, asker: Visitor, asked: QueueAsked) {
-        self.orders.asked.push_back((asker, asked));
-    }
-
-    /// What this core tells its own clerks.
-    pub(crate) fn next_told(&mut self) -> Option<(FrameId, QueueTold)> {
-        self.orders.told.pop_front()
     }
 }
 
@@ -133,33 +182,33 @@ impl Order {
         Order { asker, cursor, beginning: None, reading: None, work }
     }
 
-    fn go_on(&mut self, frame: FrameId, common: &mut Common) -> Then {
+    fn go_on(&mut self, cx: &mut OrderCx<'_, '_>) -> Then {
         if self.reading.is_some() {
             return Then::Waits;
         }
         match &self.work {
-            Work::Look(_) => self.look(frame, common),
-            Work::Handle(_) => self.handle(frame, common),
+            Work::Look(_) => self.look(cx),
+            Work::Handle(_) => self.handle(cx),
         }
     }
 
     /// Reads the next entry of a page, or is done with it.
-    fn look(&mut self, frame: FrameId, common: &mut Common) -> Then {
+    fn look(&mut self, cx: &mut OrderCx<'_, '_>) -> Then {
         loop {
             let Work::Look(lines) = &mut self.work else { return Then::Waits };
-            let next = common.queue.standings.behind(self.cursor).next();
+            let next = cx.queue.standings.behind(self.cursor).next();
             // One more says that there is more.
             let Some((place, _)) = next.filter(|_| lines.len() <= LINES) else {
                 let lines = core::mem::take(lines);
-                return Then::Over(QueueTold::Lines(lines, common.queue.counts(), common.tls_counts()));
+                return Then::Over(QueueTold::Lines(lines, counts(cx), cx.queue.tls_counts(cx.parts.turn.wall)));
             };
-            match self.read(place, frame, common) {
+            match self.read(place, cx) {
                 Ok(()) => return Then::Waits,
                 Err(Refusal::Busy) => return Then::Turn,
                 Err(refusal) => {
                     // Its owner has deleted it.
-                    if refusal == Refusal::NoSuchMessage && common.queue.standings.is(place, State::LeftAlone) {
-                        common.queue.standings.gone(place);
+                    if refusal == Refusal::NoSuchMessage && cx.queue.standings.is(place, State::LeftAlone) {
+                        cx.queue.standings.gone(place);
                     }
                     self.cursor = Some(place);
                 }
@@ -167,23 +216,23 @@ impl Order {
         }
     }
 
-    fn read(&mut self, place: Place, frame: FrameId, common: &mut Common) -> Result<(), Refusal> {
-        let ((account, uid), continuation) = (place, continuation(frame));
+    fn read(&mut self, place: Place, cx: &mut OrderCx<'_, '_>) -> Result<(), Refusal> {
+        let ((account, uid), continuation) = (place, continuation(cx.frame));
         let beginning = self.beginning.as_ref().filter(|(own, _)| *own == place);
         let offset = beginning.map_or(0, |(_, beginning)| beginning.next());
-        common.store.own.store.read(account, OUTBOX, uid, offset, continuation)?;
+        cx.parts.store.own.store.read(account, OUTBOX, uid, offset, continuation)?;
         self.reading = Some(place);
         Ok(())
     }
 
     /// A part of an entry is there, or cannot be read.
-    fn part_arrived(&mut self, bytes: Option<&[u8]>, common: &mut Common) {
+    fn part_arrived(&mut self, bytes: Option<&[u8]>, cx: &mut OrderCx<'_, '_>) {
         let Some(place) = self.reading.take() else { return };
-        let Some(bytes) = bytes else { return self.cannot_read(place, common) };
+        let Some(bytes) = bytes else { return self.cannot_read(place, cx) };
         let known = self.beginning.take().filter(|(own, _)| *own == place);
         let (_, mut beginning) = known.unwrap_or((place, Beginning::from(0)));
         beginning.arrived(bytes);
-        let store = &common.store.own.store;
+        let store = &cx.parts.store.own.store;
         let Some((info, own)) = store.message(place.0, OUTBOX, place.1).zip(store.account(place.0)) else {
             self.cursor = Some(place);
             return;
@@ -196,13 +245,13 @@ impl Order {
                 self.beginning = Some((place, beginning));
                 return;
             }
-            Err(Unreadable::Malformed) => return self.cannot_read(place, common),
+            Err(Unreadable::Malformed) => return self.cannot_read(place, cx),
         };
         self.cursor = Some(place);
         let all = entry::recipients(&envelope, &info);
         let domain = all.first().map_or_else(String::new, |first| entry::domain_of(&first.address));
         if entry::fate(info.flags) != Fate::Lost {
-            common.queue.is_for(place, &domain, &common.store.own.store);
+            cx.queue.is_for(place, &domain, &cx.parts.store.own.store);
         }
         match &mut self.work {
             Work::Look(lines) => {
@@ -211,36 +260,36 @@ impl Order {
                 let waits = |number: usize| number >= entry::RECIPIENTS || done >> number & 1 == 0;
                 let waiting = all.iter().enumerate().filter(|(number, _)| waits(*number));
                 let recipients = waiting.map(|(_, recipient)| recipient.address.clone()).collect();
-                lines.extend(line(place, Some(recipients), envelope.reverse_path, common));
+                lines.extend(line(place, Some(recipients), envelope.reverse_path, cx.queue, cx.parts));
             }
             Work::Handle(handle) => {
                 if handle.handling == Handling::Retry {
-                    call_again(&domain, common);
+                    cx.queue.call_again(&domain);
                 }
-                handle.take_up(place, common);
+                handle.take_up(place, cx);
             }
         }
     }
 
     /// Whom an entry is for nobody knows any more.
-    fn cannot_read(&mut self, place: Place, common: &Common) {
+    fn cannot_read(&mut self, place: Place, cx: &OrderCx<'_, '_>) {
         (self.beginning, self.cursor) = (None, Some(place));
         match &mut self.work {
             Work::Look(lines) => {
-                let own = common.store.own.store.account(place.0).map_or("", |own| own.address());
-                lines.extend(line(place, None, own.into(), common));
+                let own = cx.parts.store.own.store.account(place.0).map_or("", |own| own.address());
+                lines.extend(line(place, None, own.into(), cx.queue, cx.parts));
             }
             Work::Handle(handle) => handle.handled.refused = Some(Refusal::Damaged),
         }
     }
 
     /// Gathers entries, has them changed, and goes on so until there are none.
-    fn handle(&mut self, frame: FrameId, common: &mut Common) -> Then {
+    fn handle(&mut self, cx: &mut OrderCx<'_, '_>) -> Then {
         let mut budget = LOOKED_AT_MAX;
         loop {
             let Work::Handle(handle) = &mut self.work else { return Then::Waits };
             if handle.asked < handle.batch.len() {
-                match handle.ask(continuation(frame), common) {
+                match handle.ask(cx) {
                     Ok(()) => continue,
                     Err(Refusal::Busy) => return Then::Turn,
                     Err(refusal) => handle.handled.refused = Some(refusal),
@@ -250,15 +299,15 @@ impl Order {
             if handle.under_way > 0 {
                 return Then::Waits;
             }
-            handle.settle(common);
+            handle.settle(cx);
             if handle.is_gathered {
                 return Then::Over(QueueTold::Handled(handle.handled));
             }
             if budget == 0 {
                 return Then::Turn;
             }
-            if let Some(place) = handle.gather(&mut self.cursor, &mut budget, common)
-                && let Err(refusal) = self.read(place, frame, common)
+            if let Some(place) = handle.gather(&mut self.cursor, &mut budget, cx)
+                && let Err(refusal) = self.read(place, cx)
             {
                 if refusal == Refusal::Busy {
                     return Then::Turn;
@@ -271,13 +320,13 @@ impl Order {
         }
     }
 
-    pub(super) fn woken(&mut self, outcome: Outcome, common: &mut Common) {
+    pub(super) fn woken(&mut self, outcome: Outcome, cx: &mut OrderCx<'_, '_>) {
         match outcome {
             Outcome::Body(body) => {
-                self.part_arrived(Some(body.bytes()), common);
-                common.store.own.store.give_back(body);
+                self.part_arrived(Some(body.bytes()), cx);
+                cx.parts.store.own.store.give_back(body);
             }
-            Outcome::Refused(_) if self.reading.is_some() => self.part_arrived(None, common),
+            Outcome::Refused(_) if self.reading.is_some() => self.part_arrived(None, cx),
             outcome => {
                 if let Work::Handle(handle) = &mut self.work {
                     handle.under_way = handle.under_way.saturating_sub(1);
@@ -292,11 +341,11 @@ impl Order {
 
 impl Handle {
     /// Takes up what is meant, from the cursor on, until a batch is full. Returns an entry of which it has to be read first where it is for.
-    fn gather(&mut self, cursor: &mut Option<Place>, budget: &mut usize, common: &mut Common) -> Option<Place> {
+    fn gather(&mut self, cursor: &mut Option<Place>, budget: &mut usize, cx: &mut OrderCx<'_, '_>) -> Option<Place> {
         let domain = match &self.which {
             Which::One(posted) => {
                 let place = place_of(*posted);
-                if *cursor == Some(place) || common.queue.standings.of(place).is_none() {
+                if *cursor == Some(place) || cx.queue.standings.of(place).is_none() {
                     self.is_gathered = true;
                     return None;
                 }
@@ -304,19 +353,19 @@ impl Handle {
                     return Some(place);
                 }
                 *cursor = Some(place);
-                self.take_up(place, common);
+                self.take_up(place, cx);
                 return None;
             }
             Which::Domain(domain) => {
                 if self.handling == Handling::Retry {
-                    call_again(domain, common);
+                    cx.queue.call_again(domain);
                 }
-                Queue::mark_of(domain, &common.store.own.store)
+                Queue::mark_of(domain, &cx.parts.store.own.store)
             }
         };
         while *budget > 0 && self.batch.len() < BATCH {
             *budget -= 1;
-            let Some((place, standing)) = common.queue.standings.behind(*cursor).next() else {
+            let Some((place, standing)) = cx.queue.standings.behind(*cursor).next() else {
                 self.is_gathered = true;
                 return None;
             };
@@ -324,7 +373,7 @@ impl Handle {
                 // Its domain cannot be known.
                 None if standing.state == State::LeftAlone => {}
                 None => return Some(place),
-                Some(own) if own == domain => self.take_up(place, common),
+                Some(own) if own == domain => self.take_up(place, cx),
                 Some(_) => {}
             }
             *cursor = Some(place);
@@ -333,14 +382,14 @@ impl Handle {
     }
 
     /// An entry is one of those that are meant, if it is for the domain.
-    fn take_up(&mut self, place: Place, common: &mut Common) {
-        let Some(standing) = common.queue.standings.of(place) else { return };
+    fn take_up(&mut self, place: Place, cx: &mut OrderCx<'_, '_>) {
+        let Some(standing) = cx.queue.standings.of(place) else { return };
         if let Which::Domain(domain) = &self.which
-            && standing.domain != Some(Queue::mark_of(domain, &common.store.own.store))
+            && standing.domain != Some(Queue::mark_of(domain, &cx.parts.store.own.store))
         {
             return;
         }
-        let info = common.store.own.store.message(place.0, OUTBOX, place.1);
+        let info = cx.parts.store.own.store.message(place.0, OUTBOX, place.1);
         let is_arriving = info.is_some_and(|info| entry::is_arriving(info.flags));
         // It has been tried in vain, for what it says or for the disk.
         let is_left = matches!((self.handling, standing.state), (Handling::Delete | Handling::Retry, State::Waits(_)));
@@ -349,34 +398,34 @@ impl Handle {
             // It is not in an envelope yet.
             _ if is_arriving && !is_left => self.handled.under_way += 1,
             (Handling::Retry, State::Waits(_)) => {
-                common.queue.standings.set(place, State::Waits(Instant::START));
+                cx.queue.standings.set(place, State::Waits(Instant::START));
                 self.handled.done += 1;
             }
             (Handling::Retry, State::Behind) => self.handled.done += 1,
-            (Handling::Release, State::Held) => self.take_over(place, common),
+            (Handling::Release, State::Held) => self.take_over(place, cx),
             (Handling::Retry | Handling::Release, _) | (Handling::Hold, State::Held) => {}
             (Handling::Hold | Handling::Return, State::LeftAlone) => {}
             (Handling::Hold | Handling::Return | Handling::Delete, State::UnderWay) => {
-                call_back(place, common);
-                if common.queue.standings.is(place, State::UnderWay) {
+                call_back(place, cx);
+                if cx.queue.standings.is(place, State::UnderWay) {
                     self.handled.under_way += 1;
                 } else {
-                    self.take_over(place, common);
+                    self.take_over(place, cx);
                 }
             }
-            (Handling::Hold | Handling::Return | Handling::Delete, _) => self.take_over(place, common),
+            (Handling::Hold | Handling::Return | Handling::Delete, _) => self.take_over(place, cx),
         }
     }
 
-    fn take_over(&mut self, place: Place, common: &mut Common) {
-        common.queue.standings.set(place, State::Ordered);
+    fn take_over(&mut self, place: Place, cx: &mut OrderCx<'_, '_>) {
+        cx.queue.standings.set(place, State::Ordered);
         self.batch.push(place);
     }
 
     /// Asks the store for the next change.
-    fn ask(&mut self, continuation: Continuation, common: &mut Common) -> Result<(), Refusal> {
+    fn ask(&mut self, cx: &mut OrderCx<'_, '_>) -> Result<(), Refusal> {
         let Some((account, uid)) = self.batch.get(self.asked).copied() else { return Ok(()) };
-        let store = &mut common.store.own.store;
+        let (store, continuation) = (&mut cx.parts.store.own.store, continuation(cx.frame));
         let mut mark = |change| store.mark(account, OUTBOX, uid, change, continuation);
         let asked = match self.handling {
             Handling::Hold => mark(MarkChange::set(entry::HELD)),
@@ -393,11 +442,11 @@ impl Handle {
     }
 
     /// All of a batch is durable, or refused: it stands with each entry as the store says.
-    fn settle(&mut self, common: &mut Common) {
+    fn settle(&mut self, cx: &mut OrderCx<'_, '_>) {
         self.asked = 0;
         for place in self.batch.drain(..) {
-            let fate = common.store.own.store.message(place.0, OUTBOX, place.1).map(|info| entry::fate(info.flags));
-            let standings = &mut common.queue.standings;
+            let fate = cx.parts.store.own.store.message(place.0, OUTBOX, place.1).map(|info| entry::fate(info.flags));
+            let standings = &mut cx.queue.standings;
             self.handled.done += usize::from(match self.handling {
                 Handling::Hold => fate == Some(Fate::Held),
                 Handling::Return => fate == Some(Fate::GivenBack),
@@ -424,18 +473,12 @@ fn envelope_of(entry: &[u8], own: Option<&str>, is_all: bool) -> Result<Envelope
     Ok(entry::envelope_of(reverse_path(entry).0, &[String::from(own)]))
 }
 
-/// The destination of what is for this domain is left alone no longer.
-fn call_again(domain: &str, common: &mut Common) {
-    let destination = smarthosts::destination(domain, common.relay.way_to(domain));
-    common.queue.destinations.call_again(&destination);
-}
-
 /// A courier comes back with this entry, unless a host may have it already.
-fn call_back(place: Place, common: &mut Common) {
-    let has_it = |courier: &Option<Box<Courier>>| courier.as_ref().is_some_and(|courier| courier.place() == place);
-    let frame = common.queue.couriers.iter().find(|(_, courier)| has_it(courier)).map(|(frame, _)| frame);
+fn call_back(place: Place, cx: &mut OrderCx<'_, '_>) {
+    let OrderCx { attempts, queue, parts, .. } = cx;
+    let frame = attempts.iter().find(|(_, courier)| courier.place() == place).map(|(frame, _)| frame);
     if let Some(frame) = frame {
-        step(frame, common, Courier::called_back);
+        step(frame, attempts, queue, parts, Courier::called_back);
     }
 }
 
@@ -447,52 +490,7 @@ fn continuation(frame: FrameId) -> Continuation {
     Continuation { frame, entry: Point::Order.entry() }
 }
 
-impl Queue {
-    fn counts(&self) -> QueueCounts {
-        let (entries, held) = (self.standings.count(), self.standings.held());
-        QueueCounts { entries, held, under_way: self.couriers.len() }
-    }
-}
-
-impl Engine {
-    /// Orders that can go on do, and what came of them is told.
-    pub(super) fn carry_out_orders(&mut self) {
-        let common = &mut self.common;
-        for frame in core::mem::take(&mut common.queue.orders.again) {
-            go_on(frame, common, |_, _| {});
-        }
-        while let Some((asker, asked)) = common.queue.orders.asked.pop_front() {
-            match common.queue.orders.at_work.insert(Some(Box::new(Order::new(asker, asked)))) {
-                Ok(frame) => go_on(frame, common, |_, _| {}),
-                Err(_) => tell(asker, QueueTold::Busy, common),
-            }
-        }
-    }
-}
-
-/// The order of this frame does something, and goes on.
-pub(super) fn go_on(frame: FrameId, common: &mut Common, act: impl FnOnce(&mut Order, &mut Common)) {
-    let Some(mut order) = common.queue.orders.at_work.get_mut(frame).and_then(Option::take) else { return };
-    act(&mut order, common);
-    let then = order.go_on(frame, common);
-    let orders = &mut common.queue.orders;
-    match then {
-        Then::Over(told) => {
-            orders.at_work.remove(frame);
-            tell(order.asker, told, common);
-        }
-        Then::Waits | Then::Turn => {
-            orders.again.extend(matches!(then, Then::Turn).then_some(frame));
-            if let Some(place) = orders.at_work.get_mut(frame) {
-                *place = Some(order);
-            }
-        }
-    }
-}
-
-fn tell(asker: Visitor, told: QueueTold, common: &mut Common) {
-    match asker.core {
-        Some(core) => common.store.own.tell(core, News::QueueTold(asker.frame, Box::new(told))),
-        None => common.queue.orders.told.push_back((asker.frame, told)),
-    }
+fn counts(cx: &OrderCx<'_, '_>) -> QueueCounts {
+    let standings = &cx.queue.standings;
+    QueueCounts { entries: standings.count(), held: standings.held(), under_way: cx.attempts.len() }
 }

@@ -13,7 +13,7 @@ use sometimes::sometimes;
 use store::{Beginning, Body, OUTBOX, Outcome, Refusal};
 
 use super::Point;
-use super::courier::{Courier, Hands, Stage, Way};
+use super::courier::{AttemptCx, Courier, Stage, Way};
 use super::entry::{self, Tally};
 use super::forwarding::Nature;
 use super::head::{self, EntryHead};
@@ -47,22 +47,22 @@ const HEADER_BYTES_MAX: usize = 8 * 1024;
 
 impl Courier {
     /// A part of the entry has come that he has asked for, or cannot be read.
-    pub(super) fn part_arrived(&mut self, outcome: Outcome, hands: &mut Hands<'_>) -> Way {
+    pub(super) fn part_arrived(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> Way {
         let wanted = self.reading.take();
         let is_wanted = wanted == Some(Wanted::Yes);
         match outcome {
             Outcome::Body(body) => {
                 if is_wanted {
-                    self.body_arrived(&body, hands);
+                    self.body_arrived(&body, cx);
                 }
-                hands.common.store.give_back(body);
+                cx.parts.store.give_back(body);
             }
-            Outcome::Refused(refusal) if is_wanted => self.refused(refusal, hands),
+            Outcome::Refused(refusal) if is_wanted => self.refused(refusal, cx),
             _ => {}
         }
         // He may wait for something else by now.
         self.is_waiting &= wanted == Some(Wanted::No);
-        self.go_on(hands)
+        self.go_on(cx)
     }
 
     /// What is being read is not wanted any more.
@@ -71,8 +71,8 @@ impl Courier {
     }
 
     /// Octets of the letter.
-    pub(super) fn letter_octets(&self, hands: &Hands<'_>) -> Result<u32, Refusal> {
-        Ok(self.info(hands)?.octets.saturating_sub(self.letter_at()) + self.signatures.len() as u32)
+    pub(super) fn letter_octets(&self, cx: &AttemptCx<'_, '_>) -> Result<u32, Refusal> {
+        Ok(self.info(cx)?.octets.saturating_sub(self.letter_at()) + self.signatures.len() as u32)
     }
 
     fn letter_at(&self) -> u32 {
@@ -86,20 +86,20 @@ impl Courier {
     }
 
     /// Reads on, if there is more of it. False: there is none.
-    pub(super) fn read_on(&mut self, hands: &mut Hands<'_>) -> Result<bool, Refusal> {
-        let is_more = self.offset < self.info(hands)?.octets;
+    pub(super) fn read_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<bool, Refusal> {
+        let is_more = self.offset < self.info(cx)?.octets;
         if is_more {
-            self.read(self.offset, hands)?;
+            self.read(self.offset, cx)?;
         }
         Ok(is_more)
     }
 
-    pub(super) fn read(&mut self, offset: u32, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+    pub(super) fn read(&mut self, offset: u32, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
         if self.reading == Some(Wanted::No) {
             self.reading = Some(Wanted::Another);
         } else if self.reading.is_none() {
-            let ((account, uid), continuation) = (self.place, hands.continuation(Point::AttemptRead));
-            hands.common.store.own.store.read(account, OUTBOX, uid, offset, continuation)?;
+            let ((account, uid), continuation) = (self.place, cx.continuation(Point::AttemptRead));
+            cx.parts.store.own.store.read(account, OUTBOX, uid, offset, continuation)?;
             self.reading = Some(Wanted::Yes);
         }
         self.is_waiting = true;
@@ -107,27 +107,27 @@ impl Courier {
     }
 
     /// A part of the entry: at first of its beginning, and then what is handed on.
-    fn body_arrived(&mut self, body: &Body, hands: &mut Hands<'_>) {
+    fn body_arrived(&mut self, body: &Body, cx: &mut AttemptCx<'_, '_>) {
         if self.stage == Stage::Opened {
             self.beginning.arrived(body.bytes());
-            let octets = self.info(hands).map_or(0, |info| info.octets);
+            let octets = self.info(cx).map_or(0, |info| info.octets);
             let is_all = self.beginning.is_all_of(octets);
-            return self.look_at_beginning(is_all, hands);
+            return self.look_at_beginning(is_all, cx);
         }
         self.rest = body.bytes().to_vec();
         self.offset = self.offset.saturating_add(body.bytes().len() as u32);
     }
 
     /// Whether its recipients are known, though more of its beginning is wanted.
-    pub(super) fn has_head(&self, hands: &Hands<'_>) -> bool {
-        let is_arriving = self.info(hands).is_ok_and(|info| entry::is_arriving(info.flags));
+    pub(super) fn has_head(&self, cx: &AttemptCx<'_, '_>) -> bool {
+        let is_arriving = self.info(cx).is_ok_and(|info| entry::is_arriving(info.flags));
         !is_arriving && head::read(self.beginning.octets(), false).is_ok()
     }
 
     /// Opens the entry, if enough of its beginning is there. `is_all`: no more of it comes.
-    pub(super) fn look_at_beginning(&mut self, is_all: bool, hands: &mut Hands<'_>) {
-        if self.info(hands).is_ok_and(|info| entry::is_arriving(info.flags)) {
-            return self.arrival_read(is_all, hands);
+    pub(super) fn look_at_beginning(&mut self, is_all: bool, cx: &mut AttemptCx<'_, '_>) {
+        if self.info(cx).is_ok_and(|info| entry::is_arriving(info.flags)) {
+            return self.arrival_read(is_all, cx);
         }
         let beginning = self.beginning.octets();
         let EntryHead { signatures, envelope, message_at } = match head::read(beginning, is_all) {
@@ -136,7 +136,7 @@ impl Courier {
                 sometimes!(EntryHeadInParts);
                 return;
             }
-            Err(Unreadable::Malformed) => return self.is_unreadable(hands),
+            Err(Unreadable::Malformed) => return self.is_unreadable(cx),
         };
         let message = beginning.get(message_at..).unwrap_or_default();
         if !is_all && !has_shown_header(message) {
@@ -145,12 +145,11 @@ impl Courier {
         let header = shown_header(message);
         self.signatures = beginning.get(..signatures).unwrap_or_default().to_vec();
         self.beginning = Beginning::default();
-        let first = self.info(hands).map_or(0, |info| entry::first_recipient(info.keywords));
+        let first = self.info(cx).map_or(0, |info| entry::first_recipient(info.keywords));
         let wanted = ((1u32 << entry::together(&envelope, first)) - 1) as u16;
         let tally = envelope.recipients.get(first).map_or(Tally::Done, Tally::of);
         let domain = envelope.recipients.get(first).map(|first| entry::domain_of(&first.address));
-        let common = &mut *hands.common;
-        common.queue.is_for(self.place, &domain.unwrap_or_default(), &common.store.own.store);
+        cx.queue.is_for(self.place, &domain.unwrap_or_default(), &cx.parts.store.own.store);
         let (nature, letter_at) = (Nature::Posted, message_at as u32);
         self.entry = Some(Entry { envelope, nature, letter_at, first, wanted, tally, header });
         self.stage = Stage::Sorted;

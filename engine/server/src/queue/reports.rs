@@ -13,15 +13,13 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use dns::Name;
-use machine::{Turn, UnixTime};
+use machine::UnixTime;
 use relay::report::{self, Fate, Kind, Report, ReportTo, Returned};
 use relay::route::Unroutable;
 use relay::{Enhanced, Reason, Reply, Return, schedule};
 use store::{MessageInfo, Refusal};
 
-use crate::common::Common;
-
-use super::courier::{Courier, Hands, bits};
+use super::courier::{AttemptCx, Courier, bits};
 
 /// Octets of a letter at most that goes back as a whole.
 const RETURNED_OCTETS_MAX: u32 = 1 << 20;
@@ -112,31 +110,31 @@ impl Why {
 
 impl Courier {
     /// Whether who sent the letter wants to hear this of somebody.
-    pub(super) fn is_told(&self, bit: u8, kind: Kind, hands: &Hands<'_>) -> bool {
+    pub(super) fn is_told(&self, bit: u8, kind: Kind, cx: &AttemptCx<'_, '_>) -> bool {
         let Some((envelope, recipient)) = self.envelope().zip(self.recipient(bit)) else { return false };
         let is_of_trouble = matches!(kind, Kind::Failed | Kind::Delayed { .. });
-        let is_bounce = || envelope.reverse_path.is_empty() && self.is_sent_on(hands);
+        let is_bounce = || envelope.reverse_path.is_empty() && self.is_sent_on(cx);
         report::is_wanted(envelope, recipient, kind) || is_of_trouble && is_bounce()
     }
 
     /// That somebody does not get it, in words. With what stands behind the letter, if all of that goes back.
-    pub(super) fn report(&self, bit: u8, hands: &mut Hands<'_>) -> Result<(Vec<u8>, Option<Vec<u8>>), Refusal> {
+    pub(super) fn report(&self, bit: u8, cx: &mut AttemptCx<'_, '_>) -> Result<(Vec<u8>, Option<Vec<u8>>), Refusal> {
         let (_, why) = self.failed.iter().find(|(failed, _)| *failed == bit).ok_or(Refusal::NoSuchMessage)?;
         let script = self.envelope().filter(|envelope| envelope.returned == Some(Return::Full)).map(|all| all.script);
-        let goes_back = !self.is_damaged && self.letter_octets(hands)? <= RETURNED_OCTETS_MAX;
+        let goes_back = !self.is_damaged && self.letter_octets(cx)? <= RETURNED_OCTETS_MAX;
         let script = script.filter(|_| goes_back);
         let (mut text, mut end) = (Vec::new(), Vec::new());
-        let secret = self.write(Kind::Failed, &[why.told(bit, 5)], script.map(Returned::Whole), hands, &mut text)?;
+        let secret = self.write(Kind::Failed, &[why.told(bit, 5)], script.map(Returned::Whole), cx, &mut text)?;
         report::write_end(secret, &mut end);
         Ok((text, script.map(|_| end)))
     }
 
     /// That somebody has it who is here, or that the host has it of who is not.
-    pub(super) fn arrival_report(&self, bit: u8, hands: &mut Hands<'_>) -> Result<Vec<u8>, Refusal> {
+    pub(super) fn arrival_report(&self, bit: u8, cx: &mut AttemptCx<'_, '_>) -> Result<Vec<u8>, Refusal> {
         let taken = self.taken.iter().find(|(taken, _)| *taken == bit).map(|(_, taken)| taken);
         let reply = taken.map(|taken| &taken.reply);
         let host = taken.and_then(|taken| taken.host.as_ref()).map(Name::to_string);
-        let is_here = hands.common.directory.has_domain_of(self.address(bit));
+        let is_here = cx.parts.directory.has_domain_of(self.address(bit));
         let (kind, status, words) = if is_here {
             (Kind::Delivered, DELIVERED, "it is in the mailbox".to_string())
         } else {
@@ -144,20 +142,19 @@ impl Courier {
             (Kind::Relayed, RELAYED, ["the other server has taken the message", &said].concat())
         };
         let mut text = Vec::new();
-        self.write(kind, &[Told { bit, status, words, host, reply }], None, hands, &mut text)?;
+        self.write(kind, &[Told { bit, status, words, host, reply }], None, cx, &mut text)?;
         Ok(text)
     }
 
     /// That it takes long, for all who wait and of whom it is to be told.
-    pub(super) fn delay_report(&self, hands: &mut Hands<'_>) -> Result<Vec<u8>, Refusal> {
-        let info = self.info(hands)?;
+    pub(super) fn delay_report(&self, cx: &mut AttemptCx<'_, '_>) -> Result<Vec<u8>, Refusal> {
+        let info = self.info(cx)?;
         let kind = self.delayed(info);
         let known = |bit| self.later.iter().rev().find(|(later, _)| *later == bit).map(|(_, why)| why);
-        let waiting =
-            bits(self.all() & !self.tally().done(info.keywords)).filter(|bit| self.is_told(*bit, kind, hands));
+        let waiting = bits(self.all() & !self.tally().done(info.keywords)).filter(|bit| self.is_told(*bit, kind, cx));
         let all: Vec<Told<'_>> = waiting.map(|bit| known(bit).unwrap_or(&Why::Busy).told(bit, 4)).collect();
         let mut text = Vec::new();
-        self.write(kind, &all, None, hands, &mut text)?;
+        self.write(kind, &all, None, cx, &mut text)?;
         Ok(text)
     }
 
@@ -167,32 +164,32 @@ impl Courier {
         kind: Kind,
         all: &[Told<'_>],
         returned: Option<Returned<'_>>,
-        hands: &mut Hands<'_>,
+        cx: &mut AttemptCx<'_, '_>,
         text: &mut Vec<u8>,
     ) -> Result<u128, Refusal> {
-        let info = self.info(hands)?;
+        let info = self.info(cx)?;
         let entry = self.entry.as_ref().ok_or(Refusal::NoSuchMessage)?;
-        let (to, reader) = match (self.reports_to(hands), self.account_address(hands)) {
+        let (to, reader) = match (self.reports_to(cx), self.account_address(cx)) {
             (Some(sender), _) => (sender, ReportTo::Sender),
-            (None, Some(own)) if self.is_sent_on(hands) => (own.to_string(), ReportTo::Forwarder),
+            (None, Some(own)) if self.is_sent_on(cx) => (own.to_string(), ReportTo::Forwarder),
             (None, _) => (entry.envelope.reverse_path.clone(), ReportTo::Sender),
         };
-        let Common { hostname, identifiers, store, turn: Turn { wall, .. }, .. } = &mut *hands.common;
-        let identifier = identifiers.next();
+        let identifier = cx.queue.identifiers.next();
+        let hostname = cx.queue.config.hostname();
         let identifier = core::str::from_utf8(identifier.as_bytes()).unwrap_or_default();
         let mut fates: Vec<Fate<'_>> = Vec::new();
         for Told { bit, status, words, host, reply } in all {
             let recipient = self.recipient(*bit).ok_or(Refusal::NoSuchMessage)?;
             fates.push(Fate { recipient, status: *status, words, reply: *reply, host: host.as_deref() });
         }
-        let secret = u128::from_le_bytes(store.own.store.secret(identifier.as_bytes()));
+        let secret = u128::from_le_bytes(cx.parts.store.own.store.secret(identifier.as_bytes()));
         let report = Report {
             kind,
             hostname,
             from: &["postmaster@", hostname].concat(),
             to: &to,
             reader,
-            date: *wall,
+            date: cx.parts.turn.wall,
             message_id: &[identifier, ".report@", hostname].concat(),
             secret,
             arrived: info.internal_date,

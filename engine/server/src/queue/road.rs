@@ -23,7 +23,7 @@ use resolver::{Known, QuestionNumber};
 use store::Refusal;
 
 use super::Point;
-use super::courier::{Come, Courier, Hands, Reporter, Stage, Taken, Way, bits};
+use super::courier::{AttemptCx, Come, Courier, Reporter, Stage, Taken, Way, bits};
 use super::demand::{Found, find};
 use super::reports::Why;
 use super::secrecy::{Barred, CALL_PATIENCE, Host, Line};
@@ -63,21 +63,20 @@ impl Road {
 
 impl Courier {
     /// Finds out which hosts take the mail.
-    pub(super) fn seek(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
-        let common = &mut *hands.common;
+    pub(super) fn seek(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
         let Road { destination, leaving, random, knowledge, .. } = &self.road;
-        let ourselves = common.ourselves();
+        let ourselves = cx.queue.config.ourselves(cx.parts.connections.net());
         let us = ourselves.us();
         let hosts = match leaving {
             Leaving::By(smarthost) => {
                 smarthosts::hosts(smarthost, &us, *random, knowledge).map(|hosts| hosts.map(Found::Hosts))
             }
-            Leaving::Direct => find(destination, (&us, *random), common, knowledge),
+            Leaving::Direct => find(destination, (&us, *random), cx, knowledge),
         };
         match hosts {
             Err(Missing(question)) => {
-                let at = hands.continuation(Point::NameKnown);
-                let number = hands.common.names.ask(at, question.clone());
+                let at = cx.continuation(Point::NameKnown);
+                let number = cx.parts.names.ask(at, question.clone());
                 self.road.asked = Some((number, question));
                 self.is_waiting = true;
             }
@@ -90,62 +89,61 @@ impl Courier {
                 self.stage(Stage::Called);
             }
             Ok(Err(why)) if why.is_temporary() => {
-                self.settle_all(&Come::Later(Why::Nowhere(why)), Ended::Unknown, hands);
+                self.settle_all(&Come::Later(Why::Nowhere(why)), Ended::Unknown, cx);
             }
             Ok(Err(why)) => {
-                self.settle_all(&Come::Never(Why::Nowhere(why)), Ended::Unknown, hands);
+                self.settle_all(&Come::Never(Why::Nowhere(why)), Ended::Unknown, cx);
             }
         }
         Ok(())
     }
 
     /// Calls the next host.
-    pub(super) fn call(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+    pub(super) fn call(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
         let Some(host) = self.road.hosts.pop_front() else {
             let missed = self.road.missed.take().unwrap_or(nobody());
-            self.settle_all(&missed, Ended::Failed, hands);
+            self.settle_all(&missed, Ended::Failed, cx);
             return Ok(());
         };
-        let common = &mut *hands.common;
         let host = match host {
             Ok(host) => host,
             Err(Barred { why, counts_as }) => {
                 if let Some((rule, shortfall)) = counts_as {
-                    common.count_tls(&self.road.destination, rule, Err(shortfall));
+                    cx.queue.count_tls(&self.road.destination, rule, Err(shortfall), cx.parts.turn.wall);
                 }
                 self.miss(Come::Later(Why::Nowhere(why)));
                 return Ok(());
             }
         };
-        let Some(line) = Line::to(host, hands.frame, common) else {
+        let Some(line) = Line::to(host, cx) else {
             self.miss(nobody());
             return Ok(());
         };
-        common.queue.deadlines.set(hands.frame, common.turn.now + CALL_PATIENCE);
+        cx.queue.deadlines.set(cx.frame, cx.parts.turn.now + CALL_PATIENCE);
         self.line = Some(line);
         self.is_waiting = true;
         Ok(())
     }
 
     /// The host has accepted the connection, or takes more of what is to be sent.
-    pub(super) fn line_goes_on(&mut self, hands: &mut Hands<'_>) -> Way {
+    pub(super) fn line_goes_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         if self.is_at(Stage::Inquired) {
-            return self.inquiry_stirred(Stir::Room, hands);
+            return self.inquiry_stirred(Stir::Room, cx);
         }
         if self.is_at(Stage::Called) {
-            let letter = self.letter_for_peer(hands);
+            let letter = self.letter_for_peer(cx);
             if let (Some(line), Some(letter)) = (&mut self.line, letter) {
-                line.opened(letter, hands.common);
+                line.opened(letter, cx.parts);
             }
             self.rewind();
             self.stage(Stage::Spoken);
         }
         self.is_waiting = false;
-        self.go_on(hands)
+        self.go_on(cx)
     }
 
-    pub(super) fn letter_for_peer(&self, hands: &Hands<'_>) -> Option<Letter> {
-        let bytes = self.letter_octets(hands).ok()?.into();
+    pub(super) fn letter_for_peer(&self, cx: &AttemptCx<'_, '_>) -> Option<Letter> {
+        let bytes = self.letter_octets(cx).ok()?.into();
         let envelope = self.envelope()?;
         // In what leaves they are known by their bits.
         let known = |bit: u8| Some(relay::Recipient { number: bit.into(), ..self.recipient(bit)?.clone() });
@@ -154,49 +152,49 @@ impl Courier {
     }
 
     /// The peer has said something.
-    pub(super) fn bytes_wait(&mut self, hands: &mut Hands<'_>) -> Way {
+    pub(super) fn bytes_wait(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         if self.is_at(Stage::Inquired) {
-            return self.inquiry_stirred(Stir::Bytes, hands);
+            return self.inquiry_stirred(Stir::Bytes, cx);
         }
         if let Some(line) = &mut self.line {
-            line.hear(hands.common);
+            line.hear(cx.parts);
         }
         self.is_waiting = false;
-        self.go_on(hands)
+        self.go_on(cx)
     }
 
     /// It is the turn of the handshake with the host.
-    pub(super) fn handshake_resumed(&mut self, hands: &mut Hands<'_>) -> Way {
+    pub(super) fn handshake_resumed(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         if self.is_at(Stage::Inquired) {
-            return self.inquiry_stirred(Stir::Turn, hands);
+            return self.inquiry_stirred(Stir::Turn, cx);
         }
         if let Some(line) = &mut self.line {
-            line.step(hands.common);
+            line.step(cx.parts);
         }
         self.is_waiting = false;
-        self.go_on(hands)
+        self.go_on(cx)
     }
 
     /// The peer says no more.
-    pub(super) fn line_ended(&mut self, hands: &mut Hands<'_>) -> Way {
-        self.lost(Lost::Closed, hands)
+    pub(super) fn line_ended(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+        self.lost(Lost::Closed, cx)
     }
 
     /// Nobody answers.
-    pub(super) fn deadline_expired(&mut self, hands: &mut Hands<'_>) -> Way {
-        self.lost(Lost::Silence, hands)
+    pub(super) fn deadline_expired(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+        self.lost(Lost::Silence, cx)
     }
 
-    fn lost(&mut self, lost: Lost, hands: &mut Hands<'_>) -> Way {
+    fn lost(&mut self, lost: Lost, cx: &mut AttemptCx<'_, '_>) -> Way {
         if self.is_at(Stage::Inquired) {
-            return self.inquiry_stirred(Stir::Over, hands);
+            return self.inquiry_stirred(Stir::Over, cx);
         }
         match &mut self.line {
             Some(line) if line.is_open() => line.client.lost(lost),
-            _ => self.hang_up(hands),
+            _ => self.hang_up(cx),
         }
         self.is_waiting = false;
-        self.go_on(hands)
+        self.go_on(cx)
     }
 
     /// The letter cannot be read on.
@@ -207,14 +205,13 @@ impl Courier {
     }
 
     /// Says what there is to say, and does what the client wants done.
-    pub(super) fn speak(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+    pub(super) fn speak(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
         loop {
             let Some(line) = &mut self.line else {
                 self.is_waiting = true;
                 return Ok(());
             };
-            let common = &mut *hands.common;
-            line.say(common);
+            line.say(cx.parts);
             match line.client.next_action() {
                 Some(Action::NeedBody) => line.wants_body = true,
                 Some(Action::BodyAnew) => {
@@ -223,20 +220,20 @@ impl Courier {
                 }
                 Some(Action::Done { recipient, outcome }) => line.came.push((recipient as u8, outcome)),
                 Some(Action::Idle) => {
-                    self.letter_over(hands);
+                    self.letter_over(cx);
                     return Ok(());
                 }
                 Some(Action::HangUp) => {
-                    self.hang_up(hands);
+                    self.hang_up(cx);
                     return Ok(());
                 }
-                Some(Action::StartTls) => line.begin_handshake(common),
+                Some(Action::StartTls) => line.begin_handshake(cx.parts),
                 Some(Action::Compute) => {
                     line.client.compute();
                     self.has_computed = true;
                     return Ok(());
                 }
-                None if line.wants_body => match self.give_body(hands)? {
+                None if line.wants_body => match self.give_body(cx)? {
                     Given::Something => {}
                     Given::Later => break,
                 },
@@ -245,16 +242,16 @@ impl Courier {
         }
         self.is_waiting = true;
         if let Some(line) = &self.line {
-            let until = line.deadline(hands.common.turn.now);
-            hands.common.queue.deadlines.set(hands.frame, until);
+            let until = line.deadline(cx.parts.turn.now);
+            cx.queue.deadlines.set(cx.frame, until);
         }
         Ok(())
     }
 
     /// Gives the client of what was read, or reads on.
-    fn give_body(&mut self, hands: &mut Hands<'_>) -> Result<Given, Refusal> {
+    fn give_body(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<Given, Refusal> {
         if self.rest.is_empty() {
-            if self.read_on(hands)? {
+            if self.read_on(cx)? {
                 return Ok(Given::Later);
             }
             if let Some(line) = &mut self.line {
@@ -271,20 +268,20 @@ impl Courier {
     }
 
     /// The connection is ended at once.
-    pub(super) fn hang_up(&mut self, hands: &mut Hands<'_>) {
+    pub(super) fn hang_up(&mut self, cx: &mut AttemptCx<'_, '_>) {
         if let Some(line) = &mut self.line {
-            line.end(&mut hands.common.connections);
+            line.end(cx.parts.connections);
         }
-        self.line_is_over(hands);
+        self.line_is_over(cx);
     }
 
     /// What was heard counts, unless it was nothing and there is another host.
-    pub(super) fn line_is_over(&mut self, hands: &mut Hands<'_>) {
+    pub(super) fn line_is_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
         self.want_no_part();
         self.is_waiting = false;
-        hands.common.queue.deadlines.cancel(hands.frame);
+        cx.queue.deadlines.cancel(cx.frame);
         self.stage(Stage::Called);
-        self.count_tls(hands);
+        self.count_tls(cx);
         let Some(line) = self.line.take() else { return };
         if line.was_over() {
             return self.start_anew();
@@ -301,7 +298,7 @@ impl Courier {
         // It is not for the host that a letter was given up that could not be read on.
         let is_damaged = |(_, outcome): &(u8, Outcome)| self.is_damaged && is_given_up(outcome);
         let (damaged, came): (Vec<_>, Vec<_>) = came.into_iter().partition(is_damaged);
-        damaged.iter().for_each(|(bit, _)| self.settle(*bit, Come::Later(Why::Damaged), hands));
+        damaged.iter().for_each(|(bit, _)| self.settle(*bit, Come::Later(Why::Damaged), cx));
         // Before anybody was named it is the host that is spoken of, and the next one may be another.
         let is_of_host = |(_, outcome): &(u8, Outcome)| match outcome {
             Outcome::Later(reason) | Outcome::Never(reason) => reason.stage < Talk::Sender,
@@ -313,9 +310,9 @@ impl Courier {
             return;
         }
         for (bit, outcome) in came {
-            self.settle(bit, come_of(outcome, host, reporter), hands);
+            self.settle(bit, come_of(outcome, host, reporter), cx);
         }
-        self.arrive(Ended::Reached, hands);
+        self.arrive(Ended::Reached, cx);
     }
 
     /// This host was none. As long as one of them may be one later, that is what counts; and of those what the first one came to with which there was a word.
@@ -333,17 +330,17 @@ impl Courier {
     }
 
     /// The road ends here, whatever came of it. An entry that waits for it is next.
-    pub(super) fn leave_road(&mut self, how: Ended, hands: &mut Hands<'_>) {
+    pub(super) fn leave_road(&mut self, how: Ended, cx: &mut AttemptCx<'_, '_>) {
         let Road { destination, random, .. } = core::mem::take(&mut self.road);
-        hands.common.queue.road_left(&destination, how, hands.common.turn.now, random);
+        cx.queue.road_left(&destination, how, cx.parts.turn.now, random);
     }
 
     /// The same came of it for all who are on this road.
-    fn settle_all(&mut self, come: &Come, how: Ended, hands: &mut Hands<'_>) {
+    fn settle_all(&mut self, come: &Come, how: Ended, cx: &mut AttemptCx<'_, '_>) {
         for bit in bits(self.road.together) {
-            self.settle(bit, come.clone(), hands);
+            self.settle(bit, come.clone(), cx);
         }
-        self.arrive(how, hands);
+        self.arrive(how, cx);
     }
 }
 

@@ -18,13 +18,11 @@ use alloc::string::String;
 use compute::{JobNumber, JobResult};
 use dkim::{ChainVerdict, Message, Reading, Sealing, UnsignedField};
 use dns::Name;
-use machine::Turn;
 use store::Refusal;
 
-use crate::common::Common;
-
 use super::Point;
-use super::courier::{Courier, Hands, Stage, Way};
+use super::context::Context;
+use super::courier::{AttemptCx, Courier, Stage, Way};
 use super::entry::domain_of;
 use super::forwarding::OWN;
 
@@ -59,20 +57,20 @@ pub(super) struct Found {
 
 impl Unsealed {
     /// Asks for the next signature. False: it cannot be made.
-    fn ask(&mut self, hands: &mut Hands<'_>) -> bool {
-        let at = hands.continuation(Point::Signed);
-        let Common { signer, compute, turn: Turn { wall, .. }, .. } = &mut *hands.common;
+    fn ask(&mut self, cx: &mut AttemptCx<'_, '_>) -> bool {
+        let at = cx.continuation(Point::Signed);
+        let Context { signer, compute, turn, .. } = &mut *cx.parts;
         let prepared = signer.sealing_key().and_then(|(number, key)| {
-            Some((number, self.sealing.prepare(&self.message, key, &self.domain, *wall).ok()?))
+            Some((number, self.sealing.prepare(&self.message, key, &self.domain, turn.wall).ok()?))
         });
         self.job = prepared.map(|(key, mut field)| (compute.ask_signature(at, field.take_signed(), key), field));
         self.job.is_some()
     }
 
     /// Takes the signature that was asked for. False: it could not be made.
-    fn take_signature(&mut self, hands: &mut Hands<'_>) -> bool {
+    fn take_signature(&mut self, cx: &mut AttemptCx<'_, '_>) -> bool {
         let Some((number, field)) = self.job.take() else { return false };
-        match hands.common.compute.take_result(number) {
+        match cx.parts.compute.take_result(number) {
             Some(JobResult::Signed(Some(signature))) => {
                 self.sealing.signed(field, &signature);
                 true
@@ -93,9 +91,9 @@ impl Seal {
 
 impl Courier {
     /// Hashes what was read, or reads on, if the letter is to be sealed.
-    pub(super) fn hash(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+    pub(super) fn hash(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
         if matches!(self.seal, Seal::Unknown) {
-            let found = self.found(hands).filter(|_| hands.common.signer.sealing_key().is_some());
+            let found = self.found(cx).filter(|_| cx.parts.signer.sealing_key().is_some());
             self.seal = found.map_or(Seal::NOTHING, |found| Seal::Hashing(Box::new(Reading::to_sign()), found));
             self.rewind();
         }
@@ -104,14 +102,14 @@ impl Courier {
             return Ok(());
         };
         reading.arrived(&core::mem::take(&mut self.rest));
-        if !self.read_on(hands)? {
-            self.hashed(hands);
+        if !self.read_on(cx)? {
+            self.hashed(cx);
         }
         Ok(())
     }
 
     /// All of the letter was read.
-    fn hashed(&mut self, hands: &mut Hands<'_>) {
+    fn hashed(&mut self, cx: &mut AttemptCx<'_, '_>) {
         let domain = Name::of_bytes(domain_of(self.address(OWN)).as_bytes());
         let Seal::Hashing(reading, found) = core::mem::replace(&mut self.seal, Seal::NOTHING) else { return };
         let message = reading.ended();
@@ -119,7 +117,7 @@ impl Courier {
         self.stage = Stage::Sorted;
         if let (Ok(sealing), Ok(domain)) = (sealing, domain) {
             let mut unsealed = Box::new(Unsealed { message, sealing, domain, job: None });
-            if unsealed.ask(hands) {
+            if unsealed.ask(cx) {
                 self.seal = Seal::Signing(unsealed);
                 self.stage = Stage::Sealed;
             }
@@ -132,19 +130,19 @@ impl Courier {
     }
 
     /// The signature that was asked for was computed.
-    pub(super) fn signature_made(&mut self, hands: &mut Hands<'_>) -> Way {
-        let (Stage::Sealed, Seal::Signing(unsealed)) = (self.stage, &mut self.seal) else { return self.go_on(hands) };
-        if unsealed.take_signature(hands) && unsealed.sealing.is_open() && unsealed.ask(hands) {
+    pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+        let (Stage::Sealed, Seal::Signing(unsealed)) = (self.stage, &mut self.seal) else { return self.go_on(cx) };
+        if unsealed.take_signature(cx) && unsealed.sealing.is_open() && unsealed.ask(cx) {
             return Way::Waits;
         }
         // A letter that cannot be signed goes without: empty as long as not all is there.
         self.seal = Seal::Made(unsealed.sealing.fields());
         (self.stage, self.is_waiting) = (Stage::Sorted, false);
-        self.go_on(hands)
+        self.go_on(cx)
     }
 
-    fn found(&self, hands: &Hands<'_>) -> Option<Found> {
-        found_in(&self.entry.as_ref()?.header, &hands.common.hostname)
+    fn found(&self, cx: &AttemptCx<'_, '_>) -> Option<Found> {
+        found_in(&self.entry.as_ref()?.header, cx.queue.config.hostname())
     }
 }
 

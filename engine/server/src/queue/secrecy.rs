@@ -29,12 +29,10 @@ use relay::route::{Hop, Unroutable};
 use relay::sts::Policy;
 use relay::tally::{Rule, Shortfall};
 use relay::{Cause, Client, Letter, Login, Lost, Outcome, Reason, Settings, Speaker, Stage as Talk, Tls};
-use tasks::FrameId;
 use tls::Fault;
 
-use crate::common::Common;
-
-use super::courier::Reporter;
+use super::context::Context;
+use super::courier::{AttemptCx, Reporter};
 use super::demand::Demand;
 
 /// Where mail comes from other hosts.
@@ -131,23 +129,23 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Calls a host, for the courier of `frame`. `None`: there is no connection to be had.
-    pub(super) fn to(host: Host, frame: FrameId, common: &mut Common) -> Option<Line> {
-        let at = (common.turn, &mut common.connections);
-        let wire = Wire::to(host.address, host.identity.clone(), host.called(), Owner::Outbound(frame), at)?;
+    /// Calls a host, for this attempt. `None`: there is no connection to be had.
+    pub(super) fn to(host: Host, cx: &mut AttemptCx<'_, '_>) -> Option<Line> {
+        let at = (cx.parts.turn, &mut *cx.parts.connections);
+        let wire = Wire::to(host.address, host.identity.clone(), host.called(), Owner::Outbound(cx.frame), at)?;
         let login = host.login.clone().map(|SmarthostLogin { user, password }| Login {
             user,
             password,
-            nonce: common.logins.draw_nonce(),
+            nonce: cx.parts.logins.draw_nonce(),
         });
-        let settings = Settings { hello: common.hostname.clone(), tls: host.tls, login };
+        let settings = Settings { hello: cx.queue.config.hostname().to_string(), tls: host.tls, login };
         Some(Line {
             host,
             wire,
             client: Client::new(settings),
             secured: None,
             is_open: false,
-            since: common.turn.now,
+            since: cx.parts.turn.now,
             letters: 1,
             is_kept: false,
             wants_body: false,
@@ -171,11 +169,11 @@ impl Line {
     }
 
     /// The host has accepted the connection. This letter is for it.
-    pub(super) fn opened(&mut self, letter: Letter, common: &mut Common) {
+    pub(super) fn opened(&mut self, letter: Letter, parts: &mut Context<'_>) {
         self.is_open = true;
         self.client.deliver(letter);
         if self.host.tls == Tls::Implicit {
-            self.begin_handshake(common);
+            self.begin_handshake(parts);
         }
     }
 
@@ -195,25 +193,25 @@ impl Line {
     }
 
     /// Says what there is to say, as far as there is room.
-    pub(super) fn say(&mut self, common: &mut Common) {
-        self.wire.say(&mut self.client, common.turn, &mut common.connections);
+    pub(super) fn say(&mut self, parts: &mut Context<'_>) {
+        self.wire.say(&mut self.client, parts.turn, parts.connections);
     }
 
     /// Hears what has arrived.
-    pub(super) fn hear(&mut self, common: &mut Common) {
-        self.wire.hear(&mut self.client, common.turn, &mut common.connections);
+    pub(super) fn hear(&mut self, parts: &mut Context<'_>) {
+        self.wire.hear(&mut self.client, parts.turn, parts.connections);
     }
 
     /// TLS may begin.
-    pub(super) fn begin_handshake(&mut self, common: &mut Common) {
+    pub(super) fn begin_handshake(&mut self, parts: &mut Context<'_>) {
         // Until it is done.
         self.secured = Some(Err(Shortfall::Failed));
-        self.wire.begin_handshake(&mut self.client, common.turn, &mut common.connections);
+        self.wire.begin_handshake(&mut self.client, parts.turn, parts.connections);
     }
 
     /// It is the turn of its handshake.
-    pub(super) fn step(&mut self, common: &mut Common) {
-        self.wire.step(&mut self.client, common.turn, &mut common.connections);
+    pub(super) fn step(&mut self, parts: &mut Context<'_>) {
+        self.wire.step(&mut self.client, parts.turn, parts.connections);
         if self.wire.is_sealed() {
             self.secured = Some(self.host.proven());
         } else if let Some(fault) = self.wire.fault() {
@@ -222,8 +220,8 @@ impl Line {
     }
 
     /// Nothing more will be said by this connection; what was, is sent.
-    pub(super) fn close(&mut self, common: &mut Common) {
-        self.wire.close(common.turn, &mut common.connections);
+    pub(super) fn close(&mut self, parts: &mut Context<'_>) {
+        self.wire.close(parts.turn, parts.connections);
     }
 
     /// Ends the connection at once.

@@ -7,11 +7,11 @@ use machine::{Instant, UnixTime};
 use store::OUTBOX;
 use webmail::{Posted, QueueLine, QueueState};
 
-use crate::common::Common;
-
 use super::Place;
+use super::context::Context;
 use super::entry::{self, Fate};
 use super::standing::State;
+use super::state::Queue;
 
 /// What is said of an entry that a rebuild has found.
 const LOST: &str = "it was found again after damage to this server's disk, and may have been delivered before";
@@ -21,11 +21,12 @@ pub(super) fn line(
     place: Place,
     recipients: Option<Vec<String>>,
     sender: String,
-    common: &Common,
+    queue: &Queue,
+    parts: &Context<'_>,
 ) -> Option<QueueLine> {
     let (account, uid) = place;
-    let info = common.store.own.store.message(account, OUTBOX, uid)?;
-    let standing = common.queue.standings.of(place)?;
+    let info = parts.store.own.store.message(account, OUTBOX, uid)?;
+    let standing = queue.standings.of(place)?;
     let lost = (entry::fate(info.flags) == Fate::Lost).then_some(LOST);
     Some(QueueLine {
         posted: Posted { account, uid },
@@ -34,8 +35,8 @@ pub(super) fn line(
         since: info.internal_date,
         octets: info.octets,
         tries: standing.tries,
-        said: common.queue.standings.words(place).or(lost).map(String::from),
-        state: shown(standing.state, common.turn.now, common.turn.wall),
+        said: queue.standings.words(place).or(lost).map(String::from),
+        state: shown(standing.state, parts.turn.now, parts.turn.wall),
     })
 }
 

@@ -11,10 +11,8 @@ use relay::destinations::{Admission, Ended};
 use relay::schedule::{self, Next};
 use store::{Flags, MarkChange, Marks, MessageInfo, OUTBOX, Refusal, State, UidRange};
 
-use crate::common::Common;
-
 use super::Point;
-use super::courier::{AGAIN, Come, Courier, Deed, Hands, ROOM_AGAIN, Reporter, Stage, bits};
+use super::courier::{AGAIN, AttemptCx, Come, Courier, Deed, ROOM_AGAIN, Reporter, Stage, bits};
 use super::entry::{self, Fate, Tally};
 use super::reports::Why;
 use super::road::{Road, nobody};
@@ -25,22 +23,22 @@ const HOLD_LOOK: Micros = Micros::from_secs(24 * 60 * 60);
 
 impl Courier {
     /// Looks what comes next.
-    pub(super) fn sort(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
-        let info = self.info(hands)?;
+    pub(super) fn sort(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
+        let info = self.info(cx)?;
         let fate = entry::fate(info.flags);
         if fate == Fate::Lost {
             self.stage = Stage::Over(None);
             return Ok(());
         }
         if let Some(notice) = self.notice {
-            self.sort_unreadable(notice, info, hands);
+            self.sort_unreadable(notice, info, cx);
             return Ok(());
         }
         let held_until = self.envelope().and_then(|envelope| envelope.held_until);
-        let to_wait = held_until.map_or(0, |until| until.0.saturating_sub(hands.common.turn.wall.0));
+        let to_wait = held_until.map_or(0, |until| until.0.saturating_sub(cx.parts.turn.wall.0));
         if to_wait > 0 && fate != Fate::GivenBack {
-            let until = hands.common.turn.now + Micros(to_wait).min(HOLD_LOOK);
-            hands.common.queue.standings.hold(self.place, until);
+            let until = cx.parts.turn.now + Micros(to_wait).min(HOLD_LOOK);
+            cx.queue.standings.hold(self.place, until);
             self.stage = Stage::Over(Some(until));
             return Ok(());
         }
@@ -55,41 +53,41 @@ impl Courier {
         let open = waiting & !self.put_off & !failed;
         if fate == Fate::GivenBack && open != 0 {
             self.failed.extend(bits(open).map(|bit| (bit, Why::GivenBack)));
-        } else if let Some(next) = self.next_here(open, hands) {
+        } else if let Some(next) = self.next_here(open, cx) {
             self.stage = next;
         } else if let Some((bit, _)) = self.failed.front() {
             self.stage = Stage::Brought(Deed::Report(*bit));
         } else if let Some(bit) = bits(done & !told & !self.put_off).next() {
             self.stage = Stage::Brought(Deed::Arrival(bit));
-        } else if self.look_for_arrivals(waiting, info, hands) {
+        } else if self.look_for_arrivals(waiting, info, cx) {
             self.stage = Stage::Forgotten;
         } else if told & all == all {
             self.stage = Stage::Removed;
-        } else if open != 0 && hands.common.queue.is_serving && can_be_marked(hands) {
-            self.set_out(open, random(info, hands), hands);
-        } else if self.is_delay_to_be_told(waiting, info, hands) {
+        } else if open != 0 && cx.queue.is_serving && can_be_marked(cx) {
+            self.set_out(open, random(info, cx), cx);
+        } else if self.is_delay_to_be_told(waiting, info, cx) {
             self.stage = Stage::Brought(Deed::Delay);
         } else {
-            let after = match self.next_attempt(hands) {
+            let after = match self.next_attempt(cx) {
                 Next::After(after) => after,
                 // Who is put off for good was failed; whom the store has refused is not.
                 Next::GiveUp if self.has_no_room => ROOM_AGAIN,
                 Next::GiveUp => AGAIN,
             };
-            let at = hands.common.turn.now + after;
+            let at = cx.parts.turn.now + after;
             self.stage = Stage::Over(Some(self.waits_until.map_or(at, |until| until.min(at))));
         }
         Ok(())
     }
 
     /// What is to be done for somebody whose address is one of ours, if there is one. Of whom there is no such, it is reported.
-    fn next_here(&mut self, open: u16, hands: &mut Hands<'_>) -> Option<Stage> {
+    fn next_here(&mut self, open: u16, cx: &mut AttemptCx<'_, '_>) -> Option<Stage> {
         if !self.is_posted() {
             return self.next_of_arrival(open);
         }
-        let directory = &hands.common.directory;
+        let directory = &cx.parts.directory;
         let own = bits(open).find(|bit| directory.has_domain_of(self.address(*bit)))?;
-        match directory.recipient_at(&hands.common.store, self.address(own)) {
+        match directory.recipient_at(cx.parts.store, self.address(own)) {
             Some(account) => Some(Stage::Brought(Deed::Letter(own, account))),
             None => {
                 self.failed.push_back((own, Why::Nobody));
@@ -119,52 +117,52 @@ impl Courier {
         self.recipient(bit).map_or("", |recipient| &recipient.address)
     }
 
-    pub(super) fn mark(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
-        let ((account, uid), continuation) = (self.place, hands.continuation(Point::Attempt));
+    pub(super) fn mark(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
+        let ((account, uid), continuation) = (self.place, cx.continuation(Point::Attempt));
         let set = Marks { flags: self.flags_to_mark, keywords: self.to_mark };
         let change = MarkChange { clear: Marks::default(), set };
-        hands.common.store.own.store.mark(account, OUTBOX, uid, change, continuation)?;
+        cx.parts.store.own.store.mark(account, OUTBOX, uid, change, continuation)?;
         self.is_waiting = true;
         Ok(())
     }
 
-    pub(super) fn forget(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+    pub(super) fn forget(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
         let Some((account, origin)) = self.arrivals.last().copied() else {
             self.stage = Stage::Sorted;
             return Ok(());
         };
-        let continuation = hands.continuation(Point::Attempt);
-        hands.common.store.forget_arrival(account, origin, continuation)?;
+        let continuation = cx.continuation(Point::Attempt);
+        cx.parts.store.forget_arrival(account, origin, continuation)?;
         self.is_waiting = true;
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
-        let ((account, uid), continuation) = (self.place, hands.continuation(Point::Attempt));
-        hands.common.store.own.store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation)?;
+    pub(super) fn remove(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
+        let ((account, uid), continuation) = (self.place, cx.continuation(Point::Attempt));
+        cx.parts.store.own.store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation)?;
         self.is_waiting = true;
         Ok(())
     }
 
     /// They are to get it, if the place where their mail goes is to be tried now.
-    fn set_out(&mut self, together: u16, random: u64, hands: &mut Hands<'_>) {
-        if self.resume(together, hands) {
+    fn set_out(&mut self, together: u16, random: u64, cx: &mut AttemptCx<'_, '_>) {
+        if self.resume(together, cx) {
             self.has_set_out = true;
-            hands.common.queue.standings.tried(self.place);
+            cx.queue.standings.tried(self.place);
             return;
         }
         let domain = entry::domain_of(self.address(0));
-        let leaving = hands.common.relay.way_to(&domain).clone();
+        let leaving = cx.queue.config.way_to(&domain).clone();
         let destination = smarthosts::destination(&domain, &leaving);
-        match hands.common.queue.destinations.admit(&destination, hands.common.turn.now) {
+        match cx.queue.destinations.admit(&destination, cx.parts.turn.now) {
             Admission::Go => {
                 self.road = Road::to(destination, leaving, together, random);
                 (self.stage, self.has_set_out) = (Stage::Sought, true);
-                hands.common.queue.standings.tried(self.place);
+                cx.queue.standings.tried(self.place);
             }
             Admission::WaitUntil(until) => {
-                hands.common.queue.leave_alone(&destination);
-                bits(together).for_each(|bit| self.settle(bit, nobody(), hands));
+                cx.queue.leave_alone(&destination);
+                bits(together).for_each(|bit| self.settle(bit, nobody(), cx));
                 self.waits_until = Some(until);
             }
             Admission::Busy => {
@@ -183,35 +181,35 @@ impl Courier {
 
     /// The time since then, by the dates. The time for which the machine has run with the entry
     /// bounds it.
-    fn age(&self, info: MessageInfo, hands: &Hands<'_>) -> Micros {
-        let Common { queue, turn: Turn { now, wall }, .. } = &*hands.common;
+    fn age(&self, info: MessageInfo, cx: &AttemptCx<'_, '_>) -> Micros {
+        let Turn { now, wall } = cx.parts.turn;
         let dated = Micros(wall.0.saturating_sub(self.released(info).0));
-        queue.standings.age(self.place, dated, *now)
+        cx.queue.standings.age(self.place, dated, now)
     }
 
     /// When the entry would be tried again.
-    pub(super) fn next_attempt(&self, hands: &Hands<'_>) -> Next {
-        let Ok(info) = self.info(hands) else { return Next::After(AGAIN) };
-        schedule::next_attempt(self.age(info, hands), random(info, hands))
+    pub(super) fn next_attempt(&self, cx: &AttemptCx<'_, '_>) -> Next {
+        let Ok(info) = self.info(cx) else { return Next::After(AGAIN) };
+        schedule::next_attempt(self.age(info, cx), random(info, cx))
     }
 
     /// Whether who sent it is to hear that it takes long, of those who still wait.
-    fn is_delay_to_be_told(&self, open: u16, info: MessageInfo, hands: &Hands<'_>) -> bool {
+    fn is_delay_to_be_told(&self, open: u16, info: MessageInfo, cx: &AttemptCx<'_, '_>) -> bool {
         !entry::is_delay_told(info.flags)
             && !self.is_delay_put_off
-            && schedule::is_delay_to_be_told(self.age(info, hands))
-            && bits(open).any(|bit| self.is_told(bit, self.delayed(info), hands))
+            && schedule::is_delay_to_be_told(self.age(info, cx))
+            && bits(open).any(|bit| self.is_told(bit, self.delayed(info), cx))
     }
 
     /// This came of it for somebody elsewhere.
-    pub(super) fn settle(&mut self, bit: u8, come: Come, hands: &Hands<'_>) {
+    pub(super) fn settle(&mut self, bit: u8, come: Come, cx: &AttemptCx<'_, '_>) {
         match come {
             Come::Delivered(taken) if taken.reporter == Reporter::Us => {
                 self.to_mark |= self.tally().marks_of_done(bit);
                 self.taken.push((bit, taken));
             }
             Come::Delivered(_) => self.to_mark |= self.tally().marks_of_told(bit),
-            Come::Later(why) if self.next_attempt(hands) == Next::GiveUp => self.failed.push_back((bit, why)),
+            Come::Later(why) if self.next_attempt(cx) == Next::GiveUp => self.failed.push_back((bit, why)),
             Come::Later(why) => {
                 self.put_off |= 1 << bit;
                 self.later.push((bit, why));
@@ -221,19 +219,19 @@ impl Courier {
     }
 
     /// All on the road are settled, and it has ended so.
-    pub(super) fn arrive(&mut self, how: Ended, hands: &mut Hands<'_>) {
-        self.leave_road(how, hands);
+    pub(super) fn arrive(&mut self, how: Ended, cx: &mut AttemptCx<'_, '_>) {
+        self.leave_road(how, cx);
         self.stage = Stage::Sorted;
     }
 }
 
 /// A number of this letter's and this moment's that has nothing to do with that of another letter.
-fn random(info: MessageInfo, hands: &Hands<'_>) -> u64 {
-    let number = info.guid.0 ^ u128::from(hands.common.turn.now.0) << u64::BITS;
-    u128::from_le_bytes(hands.common.store.own.store.secret(&number.to_le_bytes())) as u64
+fn random(info: MessageInfo, cx: &AttemptCx<'_, '_>) -> u64 {
+    let number = info.guid.0 ^ u128::from(cx.parts.turn.now.0) << u64::BITS;
+    u128::from_le_bytes(cx.parts.store.own.store.secret(&number.to_le_bytes())) as u64
 }
 
 /// Whether what comes of a letter can be noted.
-fn can_be_marked(hands: &Hands<'_>) -> bool {
-    hands.common.store.own.store.state() == State::Serving
+fn can_be_marked(cx: &AttemptCx<'_, '_>) -> bool {
+    cx.parts.store.own.store.state() == State::Serving
 }

@@ -16,8 +16,7 @@ use machine::{Instant, Micros};
 use relay::schedule::LIFETIME;
 use store::AccountId;
 
-use super::Place;
-use super::waiting::Waiting;
+use super::waiting::{Place, Waiting};
 
 #[cfg(test)]
 mod tests;

@@ -12,18 +12,17 @@ use machine::UnixTime;
 use relay::tally::{Counted, Rule, Shortfall};
 use webmail::TlsCount;
 
-use crate::common::Common;
+use super::courier::{AttemptCx, Courier};
+use super::state::Queue;
 
-use super::courier::{Courier, Hands};
-
-impl Common {
+impl Queue {
     /// This came of TLS with a host of this domain's.
-    pub(super) fn count_tls(&mut self, domain: &str, rule: Rule, came: Result<(), Shortfall>) {
-        self.queue.tally.count(domain, rule, came, day(self.turn.wall));
+    pub(super) fn count_tls(&mut self, domain: &str, rule: Rule, came: Result<(), Shortfall>, wall: UnixTime) {
+        self.tally.count(domain, rule, came, day(wall));
     }
 
     /// What this core has counted today and yesterday.
-    pub(super) fn tls_counts(&self) -> Vec<TlsCount> {
+    pub(super) fn tls_counts(&self, wall: UnixTime) -> Vec<TlsCount> {
         let told = |counted: Counted<'_>| TlsCount {
             day: counted.day,
             domain: counted.domain.to_string(),
@@ -31,15 +30,15 @@ impl Common {
             failure: counted.came.err().map(Shortfall::name),
             count: counted.count,
         };
-        self.queue.tally.counted(day(self.turn.wall)).map(told).collect()
+        self.tally.counted(day(wall)).map(told).collect()
     }
 }
 
 impl Courier {
     /// A letter by his connection is over: what came of its TLS counts, if it was the first.
-    pub(super) fn count_tls(&self, hands: &mut Hands<'_>) {
+    pub(super) fn count_tls(&self, cx: &mut AttemptCx<'_, '_>) {
         if let Some((rule, came)) = self.line.as_ref().and_then(|line| line.to_be_counted()) {
-            hands.common.count_tls(&self.road.destination, rule, came);
+            cx.queue.count_tls(&self.road.destination, rule, came, cx.parts.turn.wall);
         }
     }
 }

@@ -14,13 +14,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use machine::{Turn, UnixTime};
+use machine::UnixTime;
 use message::date_time;
 use store::{Flags, MessageInfo, Refusal};
 
-use crate::common::Common;
-
-use super::courier::{Courier, Deed, Hands, ROOM_AGAIN, Stage};
+use super::context::Context;
+use super::courier::{AttemptCx, Courier, Deed, ROOM_AGAIN, Stage};
 use super::entry;
 use super::reports::Why;
 
@@ -37,11 +36,11 @@ pub(super) enum Notice {
 
 impl Courier {
     /// The head of the entry cannot be read, for this reason: that is told.
-    pub(super) fn is_unreadable(&mut self, hands: &mut Hands<'_>) {
+    pub(super) fn is_unreadable(&mut self, cx: &mut AttemptCx<'_, '_>) {
         let (account, uid) = self.place;
-        let Common { console, queue, store, .. } = &mut *hands.common;
+        let Context { console, store, .. } = &mut *cx.parts;
         // Words are there from an earlier attempt in this life.
-        if queue.standings.words(self.place).is_none() {
+        if cx.queue.standings.words(self.place).is_none() {
             let own = store.own.store.account(account).map_or("", |own| own.address());
             let why = self.why_unreadable().words();
             console.print(format_args!("queue: message {} in the outbox of {own} cannot be sent: {why}", uid.0));
@@ -54,7 +53,7 @@ impl Courier {
     }
 
     /// Looks what comes next of such an entry.
-    pub(super) fn sort_unreadable(&mut self, notice: Notice, info: MessageInfo, hands: &mut Hands<'_>) {
+    pub(super) fn sort_unreadable(&mut self, notice: Notice, info: MessageInfo, cx: &mut AttemptCx<'_, '_>) {
         let is_noticed = info.flags.contains(entry::NOTICED);
         self.stage = if self.flags_to_mark != Flags::default() {
             Stage::Marked
@@ -65,11 +64,11 @@ impl Courier {
                 Notice::Wanted if !is_noticed => Stage::Brought(Deed::Notice),
                 Notice::Wanted => {
                     self.notice = Some(Notice::LookedFor);
-                    self.arrivals.extend(self.noted(Deed::Notice, self.place.0, hands));
+                    self.arrivals.extend(self.noted(Deed::Notice, self.place.0, cx));
                     Stage::Sorted
                 }
-                Notice::PutOff => Stage::Over(Some(hands.common.turn.now + ROOM_AGAIN)),
-                Notice::LookedFor => Stage::Over(Some(self.after_damage(hands))),
+                Notice::PutOff => Stage::Over(Some(cx.parts.turn.now + ROOM_AGAIN)),
+                Notice::LookedFor => Stage::Over(Some(self.after_damage(cx))),
             }
         };
     }
@@ -81,14 +80,14 @@ impl Courier {
     }
 
     /// What the account is told, as a message.
-    pub(super) fn notice_text(&self, hands: &mut Hands<'_>) -> Result<Vec<u8>, Refusal> {
-        let info = self.info(hands)?;
+    pub(super) fn notice_text(&self, cx: &mut AttemptCx<'_, '_>) -> Result<Vec<u8>, Refusal> {
+        let info = self.info(cx)?;
         let why = self.why_unreadable().words();
-        let Common { hostname, identifiers, store, turn: Turn { wall, .. }, .. } = &mut *hands.common;
-        let to = store.own.store.account(self.place.0).ok_or(Refusal::NoSuchAccount)?.address();
-        let identifier = identifiers.next();
+        let to = cx.parts.store.own.store.account(self.place.0).ok_or(Refusal::NoSuchAccount)?.address();
+        let identifier = cx.queue.identifiers.next();
+        let hostname = cx.queue.config.hostname();
         let identifier = core::str::from_utf8(identifier.as_bytes()).unwrap_or_default();
-        let (now, came) = (date(*wall), date(info.internal_date));
+        let (now, came) = (date(cx.parts.turn.wall), date(info.internal_date));
         let text = format!(
             "Date: {now}\r\n\
              From: Mail delivery <postmaster@{hostname}>\r\n\

@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 use machine::Instant;
 use store::{AccountId, Uid};
 
-use super::Place;
+/// The account, and which message of its outbox.
+pub(super) type Place = (AccountId, Uid);
 
 /// What waits until it is due.
 #[derive(Default)]

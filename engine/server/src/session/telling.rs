@@ -77,7 +77,7 @@ impl Engine {
                 let Common { names, connections, turn, .. } = &mut self.common;
                 names.stream_stirred(turn.now, connection, stir, connections);
             }
-            Owner::Outbound(frame) => self.line_stirred(frame, stir),
+            Owner::Outbound(frame) => self.attempt_stirred(frame, stir),
             Owner::Filter(frame) => self.tell(frame, |session, cx| session.filter_stirred(stir, cx)),
             Owner::Session => {}
         }

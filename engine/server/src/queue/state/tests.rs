@@ -1,12 +1,19 @@
 //! What a long queue costs a turn.
 
+use configuration::Relay;
+
 use super::*;
 
 const DOWN: &str = "down.test";
 
+fn queue() -> Queue {
+    let [identifiers, _] = Identifiers::pair(0);
+    Queue::new(Instant::START, Config::new("mail.test".into(), Relay::default()), identifiers)
+}
+
 #[test]
 fn however_many_wait_at_a_destination_that_is_left_alone_few_are_looked_at_in_a_turn() {
-    let mut queue = Queue::new(Instant::START);
+    let mut queue = queue();
     queue.is_serving = true;
     let places =
         (1..=3 * LOOKED_AT_MAX as u32).map(|number| (AccountId::from_bits(u64::from(number % 2)), Uid(number)));
@@ -15,7 +22,7 @@ fn however_many_wait_at_a_destination_that_is_left_alone_few_are_looked_at_in_a_
         queue.behind.entry(DOWN.into()).or_default().push(place);
     }
     let due = |queue: &Queue| {
-        let is_due = |standing: &standing::Standing| standing.state == State::Waits(Instant::START);
+        let is_due = |standing: &super::super::standing::Standing| standing.state == State::Waits(Instant::START);
         queue.standings.behind(None).filter(|(_, standing)| is_due(standing)).count()
     };
     queue.leave_alone(DOWN);
@@ -31,7 +38,7 @@ fn however_many_wait_at_a_destination_that_is_left_alone_few_are_looked_at_in_a_
 
 #[test]
 fn what_is_held_meanwhile_is_not_due_when_its_destination_is_left_alone() {
-    let (mut queue, place) = (Queue::new(Instant::START), (AccountId::from_bits(1), Uid(1)));
+    let (mut queue, place) = (queue(), (AccountId::from_bits(1), Uid(1)));
     queue.standings.found(place, State::Behind);
     queue.behind.entry(DOWN.into()).or_default().push(place);
     queue.leave_alone(DOWN);

@@ -1,0 +1,98 @@
+//! How the places for delivery attempts are shared among accounts.
+//!
+//! An account has no more attempts under way than places are free. So an account with mail for many
+//! slow hosts is held up by them, and others are not. An account that is alone has half of them.
+
+use alloc::vec::Vec;
+
+use store::AccountId;
+
+/// Delivery attempts of a core at a time.
+pub(super) const ATTEMPTS_MAX: usize = 32;
+
+/// The places that are taken.
+#[derive(Default)]
+pub(super) struct Shares {
+    /// The account of each attempt.
+    taken: Vec<AccountId>,
+    /// The account of the attempt that does something just now. It may be about to end, so it
+    /// counts as free for its own account.
+    acting: Option<AccountId>,
+}
+
+impl Shares {
+    /// How many are taken.
+    pub(super) fn taken(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// Whether one is free.
+    pub(super) fn is_any_free(&self) -> bool {
+        self.taken.len() < ATTEMPTS_MAX
+    }
+
+    /// Whether an account may have one more.
+    pub(super) fn has_one_for(&self, account: AccountId) -> bool {
+        let acting = usize::from(self.acting == Some(account));
+        let own = self.taken.iter().filter(|taken| **taken == account).count() - acting;
+        own < ATTEMPTS_MAX - self.taken.len()
+    }
+
+    /// An attempt for a message of this account begins.
+    pub(super) fn take(&mut self, account: AccountId) {
+        assert!(self.is_any_free(), "an attempt begins only where a place is free");
+        self.taken.push(account);
+    }
+
+    /// An attempt of this account does something.
+    pub(super) fn begin_acting(&mut self, account: AccountId) {
+        debug_assert!(self.taken.contains(&account));
+        self.acting = Some(account);
+    }
+
+    /// It has done that, and goes on later.
+    pub(super) fn end_acting(&mut self) {
+        self.acting = None;
+    }
+
+    /// The attempt that did something is over.
+    pub(super) fn give_back(&mut self) {
+        let own = self.acting.take();
+        let place = self.taken.iter().position(|taken| Some(*taken) == own);
+        let Some(place) = place else { unreachable!("an attempt that acts has a place") };
+        self.taken.swap_remove(place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn account_that_is_alone_has_half_of_the_places() {
+        let (mut shares, [busy, other]) = (Shares::default(), [1, 2].map(AccountId::from_bits));
+        for _ in 0..ATTEMPTS_MAX / 2 {
+            assert!(shares.has_one_for(busy));
+            shares.take(busy);
+        }
+        assert!(!shares.has_one_for(busy));
+        assert!(shares.has_one_for(other));
+        shares.take(other);
+        shares.begin_acting(busy);
+        shares.give_back();
+        assert!(!shares.has_one_for(busy), "{} places are free", ATTEMPTS_MAX - shares.taken());
+        shares.begin_acting(other);
+        shares.give_back();
+        assert!(shares.has_one_for(busy));
+    }
+
+    #[test]
+    fn attempt_that_acts_counts_as_free_for_its_account() {
+        let (mut shares, account) = (Shares::default(), AccountId::from_bits(1));
+        (0..ATTEMPTS_MAX / 2).for_each(|_| shares.take(account));
+        shares.begin_acting(account);
+        assert!(shares.has_one_for(account));
+        shares.end_acting();
+        assert!(!shares.has_one_for(account));
+    }
+}
