@@ -23,17 +23,18 @@ mod keeping;
 mod reading;
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+use channel::{Class, Ticket};
 use configuration::CERTIFICATES_MAX;
 use http::Remembered;
 use machine::{CoreId, UnixTime};
 use store::{Outcome, Uid};
-use tasks::FrameId;
 use tls::{Certificate, Day};
 
 use crate::cores::Message;
@@ -80,9 +81,8 @@ pub(crate) type Replaced = Result<String, (Obstacle, String)>;
 
 /// A certificate that is to take the place of others.
 pub(crate) struct Upload {
-    /// The core of the session that sent it, if that is another.
-    pub(crate) core: Option<CoreId>,
-    pub(crate) frame: FrameId,
+    /// The session that sent it.
+    pub(crate) ticket: Ticket,
     /// With its chain and its key.
     pub(crate) pem: Vec<u8>,
 }
@@ -114,6 +114,8 @@ enum Origin {
 /// What a core knows of all this.
 pub(crate) struct Certificates {
     shown: Arc<Shown>,
+    /// Those that are to take the place of others, the first one first.
+    pub(crate) uploads: VecDeque<Upload>,
     expect: Expect,
     /// The account was asked for.
     is_account_made: bool,
@@ -130,7 +132,7 @@ enum Expect {
     /// The store, which keeps one.
     Kept(Box<Keeping>),
     /// Other cores, so many of them, to show one.
-    Shown { core: Option<CoreId>, frame: FrameId, left: usize },
+    Shown { ticket: Ticket, left: usize },
 }
 
 impl Certificates {
@@ -142,11 +144,22 @@ impl Certificates {
             origin: Origin::Configuration,
         };
         let shown = Shown { version: 0, all: configured.into_iter().map(entry).collect() };
-        Certificates { shown: Arc::new(shown), expect: Expect::Upload, is_account_made: false, unread: Vec::new() }
+        Certificates {
+            shown: Arc::new(shown),
+            uploads: VecDeque::new(),
+            expect: Expect::Upload,
+            is_account_made: false,
+            unread: Vec::new(),
+        }
     }
 
     pub(crate) fn shown(&self) -> &Arc<Shown> {
         &self.shown
+    }
+
+    /// Whether certificates are to take the place of others.
+    pub(crate) fn has_uploads(&self) -> bool {
+        !self.uploads.is_empty()
     }
 
     /// The store could not make the account, and is asked again.
@@ -212,30 +225,30 @@ fn read(pem: &[u8]) -> Result<Certificate, String> {
 impl Engine {
     /// Whether a certificate is there, and nothing keeps it from being looked at.
     pub(crate) fn has_upload_to_take_up(&self) -> bool {
-        !self.common.uploads.is_empty() && matches!(self.certificates.expect, Expect::Upload)
+        self.certificates.has_uploads() && matches!(self.certificates.expect, Expect::Upload)
     }
 
     /// The next certificate goes to the core that keeps them, or is looked at if that is this one.
     #[cold]
     #[inline(never)]
     pub(crate) fn take_up_upload(&mut self) {
-        while self.common.uploads.len() > UPLOADS_MAX {
-            let Some(upload) = self.common.uploads.pop_back() else { return };
-            self.answer_upload(upload.core, upload.frame, Err((Obstacle::Later, "too many at a time\n".into())));
+        while self.certificates.uploads.len() > UPLOADS_MAX {
+            let Some(upload) = self.certificates.uploads.pop_back() else { return };
+            self.answer_upload(upload.ticket, Err((Obstacle::Later, "too many at a time\n".into())));
         }
         if !self.has_upload_to_take_up() {
             return;
         }
-        let Some(upload) = self.common.uploads.pop_front() else { return };
+        let Some(upload) = self.certificates.uploads.pop_front() else { return };
         match self.common.store.find(ACCOUNT) {
             None => {
                 let why = "the machine has no account to keep it in\n";
-                self.answer_upload(upload.core, upload.frame, Err((Obstacle::Later, why.into())));
+                self.answer_upload(upload.ticket, Err((Obstacle::Later, why.into())));
             }
             Some(account) if self.common.store.owner(account) == self.core => self.begin_keeping(upload, account),
             Some(account) => {
                 let keeper = self.common.store.owner(account);
-                self.tell_core(keeper, Message::Upload(Box::new(upload)));
+                self.common.links.tell(keeper, Class::Answer, Message::Upload(Box::new(upload)));
             }
         }
     }
@@ -250,11 +263,9 @@ impl Engine {
     }
 
     /// Tells the session that sent a certificate what came of it.
-    fn answer_upload(&mut self, core: Option<CoreId>, frame: FrameId, replaced: Replaced) {
-        match core {
-            None => self.session_certificate_replaced(frame, replaced),
-            Some(core) => self.tell_core(core, Message::Uploaded(frame, Box::new(replaced))),
-        }
+    fn answer_upload(&mut self, ticket: Ticket, replaced: Replaced) {
+        let uploaded = Message::Uploaded(ticket.frame, Box::new(replaced));
+        self.common.links.tell(ticket.core, Class::Answer, uploaded);
     }
 
     /// Shows these certificates from now on, unless what is shown is newer.
@@ -282,6 +293,6 @@ impl Engine {
     /// The core that keeps them has replaced one.
     pub(crate) fn certificates_arrived(&mut self, from: CoreId, shown: Arc<Shown>) {
         self.show(shown);
-        self.tell_core(from, Message::CertificatesShown);
+        self.common.links.tell(from, Class::Answer, Message::CertificatesShown);
     }
 }

@@ -13,6 +13,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use channel::Class;
 use compute::DoneJob;
 use connections::{Owner, Stir, TurnGate};
 use machine::{CoreId, Entropy, Instant, Machine, Micros, Sector, Turn};
@@ -25,7 +26,7 @@ use tasks::{Budget, Continuation, FrameId};
 use crate::certificates::Certificates;
 use crate::clock::time_of_day;
 use crate::common::Common;
-use crate::cores::{Lane, Message};
+use crate::cores::Message;
 use crate::expiry::Expiry;
 use crate::life::{Ending, Life};
 use crate::making::Making;
@@ -90,8 +91,6 @@ impl Computed {
 /// One core's engine. What several of them have to do with each other stands in `cores`.
 pub struct Engine {
     pub(crate) core: CoreId,
-    /// To and from all other cores.
-    pub(crate) lanes: Vec<Lane>,
     /// What this core sends through another one, if it has no queue of the card's.
     pub(crate) parcels: Option<Parcels>,
     /// What other cores send through this one, and the card had no room for yet.
@@ -136,7 +135,6 @@ pub struct Engine {
 impl Engine {
     pub(crate) fn with(
         core: CoreId,
-        lanes: Vec<Lane>,
         parcels: Option<Parcels>,
         (common, services): (Common, Services),
         sizes: Sizes,
@@ -145,7 +143,6 @@ impl Engine {
     ) -> Engine {
         Engine {
             core,
-            lanes,
             parcels,
             to_transmit: VecDeque::new(),
             others_transmit_first: true,
@@ -210,7 +207,8 @@ impl Engine {
         }
         self.live(machine);
         self.look_at_expiry();
-        if !self.common.uploads.is_empty() {
+        self.own_messages(machine);
+        if self.certificates.has_uploads() {
             self.take_up_upload();
         }
         self.out(machine);
@@ -405,7 +403,7 @@ impl Engine {
         let Common { names, connections, turn, .. } = &mut self.common;
         names.work(turn.now, connections);
         while let Some((core, message)) = self.common.names.next_message() {
-            self.tell_core(core, Message::Name(message));
+            self.common.links.tell(core, Class::Answer, Message::Name(message));
         }
         self.tell_names();
     }
@@ -446,7 +444,7 @@ impl Engine {
         let has_more =
             self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.can_go_on();
         let has_more = has_more || self.common.holds.has_to_look() || self.common.names.is_stirred();
-        let has_more = has_more || self.common.queue.has_to_look();
+        let has_more = has_more || self.common.queue.has_to_look() || self.common.links.has_own();
         if has_more || self.common.connections.has_ready() || self.is_hurried() || self.has_upload_to_take_up() {
             return Next::Now;
         }

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt::Write;
 
+use channel::Class;
 use connections::{Handshakes, SERVICES, Security};
 use machine::{CoreId, Instant, Machine, Micros};
 use net::{Address, Counter, Service};
@@ -13,6 +14,7 @@ use tasks::FrameId;
 use crate::archive::Request;
 use crate::clock;
 use crate::common::Common;
+use crate::cores::Message;
 use crate::engine::Engine;
 use crate::session::Session;
 
@@ -238,7 +240,7 @@ impl Engine {
     /// Hands over to the other cores what they are to own; once all have it, they are told to serve.
     fn share_out(&mut self, owners: Option<Owners>) {
         let own = &mut self.common.store.own;
-        let cores = self.lanes.len() as u8 + 1;
+        let cores = self.common.links.cores();
         let Some(owners) = owners.or_else(|| own.share_out(cores)) else { return };
         self.life = Life::Sharing(Some(owners));
         if own.is_taken_over(owners) {
@@ -327,7 +329,7 @@ impl Engine {
 
     /// Among several, each core says what it had of the load, and how long the frames lay that others handed to it.
     fn tell_share(&mut self) {
-        if self.lanes.is_empty() {
+        if self.common.links.is_alone() {
             return;
         }
         let counters = self.common.connections.net().counters();
@@ -351,6 +353,7 @@ impl Engine {
             self.common.console.print(format_args!("stopped"));
         } else {
             self.common.store.ask(CoreId::FIRST, Request::Left);
+            self.common.links.tell_others(Class::Hearsay, || Message::Over);
         }
         self.life = Life::Stopped(Ending::Asked);
     }

@@ -46,6 +46,9 @@ const WORD_BYTES_MAX: usize = 1024;
 
 const _: () = assert!(PASSWORD_BYTES_MAX < WORD_BYTES_MAX);
 
+/// Failures that other cores have not been told of. They are not told of more.
+const FAILURES_MAX: usize = 1024;
+
 /// A login that waits for its turn, or for its answer.
 pub(crate) struct Attempt {
     login: Login,
@@ -191,12 +194,17 @@ impl Logins {
             Some(account) => Verdict::Granted(account),
             None if attempt.throttled == Throttled::No => Verdict::Refused(Micros(0)),
             None => {
-                if let Some(failures) = &mut self.failures {
+                if let Some(failures) = self.failures.as_mut().filter(|failures| failures.len() < FAILURES_MAX) {
                     failures.push_back(Failure { peer: attempt.peer, name: attempt.login.name.clone() });
                 }
                 Verdict::Refused(self.throttle.login_failed(attempt.peer, &attempt.login.name, now))
             }
         }
+    }
+
+    /// Whether other cores are to be told of a failure.
+    pub(crate) fn has_failures(&self) -> bool {
+        self.failures.as_ref().is_some_and(|failures| !failures.is_empty())
     }
 
     /// The next failure that other cores are to be told of.

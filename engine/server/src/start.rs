@@ -1,6 +1,5 @@
 //! How an engine is made: every table, pool and queue gets its size here, once.
 
-use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use core::net::IpAddr;
@@ -42,7 +41,7 @@ use crate::sizes::Sizes;
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.
     pub fn new(seed: Seed, machine: &mut impl Machine) -> Engine {
-        let Seed { core, cores, configuration, site, papers, sizes, secret, lanes } = seed;
+        let Seed { core, cores, configuration, site, papers, sizes, secret, links } = seed;
         let Papers { certificates, signing_keys, authorities, browser_authorities } = papers;
         let now = machine.now();
         let card = machine.card();
@@ -75,6 +74,7 @@ impl Engine {
             turn: Turn { now, wall },
             date_now: DateTimeNow::new(wall),
             connections,
+            links,
             store,
             clerks: Clerks::new(),
             holds: Holds::new(now),
@@ -84,7 +84,6 @@ impl Engine {
             hostname: configuration.hostname.as_str().to_string(),
             directory: Directory::new(&configuration),
             identifiers,
-            uploads: VecDeque::new(),
             memory,
             bodies: 0,
             replies: 0,
@@ -104,15 +103,7 @@ impl Engine {
             _ => (Making::default(), Expiry::default()),
         };
         let certificates = Certificates::new(certificates);
-        Engine::with(
-            core,
-            lanes,
-            Parcels::new(core, card.queues),
-            (common, services),
-            sizes,
-            making,
-            (certificates, expiry),
-        )
+        Engine::with(core, Parcels::new(core, card.queues), (common, services), sizes, making, (certificates, expiry))
     }
 }
 
