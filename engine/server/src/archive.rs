@@ -41,11 +41,7 @@ use store::{
     Store, Uid, UidRange, Wake,
 };
 use tasks::{Continuation, FrameId};
-use webmail::{Piece, QueueAsked, QueueTold, Visit};
 
-use crate::certificates::Shown;
-use crate::clerks::{Answer, Told};
-use crate::listeners::giver_of;
 use crate::maildrop::{Maildrop, Maildrops};
 use crate::sizes::Sizes;
 use crate::subsystem::Subsystem;
@@ -140,16 +136,6 @@ pub(crate) enum Request {
     Asked(Continuation, Asked),
     /// A maildrop comes home, to be unlocked.
     CloseMaildrop(Box<Maildrop>),
-    /// Somebody whose connection has this frame asks for something of the webmail.
-    Visit(FrameId, Box<Visit>),
-    /// Nobody listens any more to the open reply with this number, or its letter does not come.
-    ReplyLeft(u64),
-    /// A piece has come of the letter with this number.
-    PieceArrived(u64, Piece),
-    /// The client wants more of it.
-    ReplyWanted(u64),
-    /// A clerk of this frame asks something about entries of the queue that the core owns.
-    QueueAsked(FrameId, Box<QueueAsked>),
     /// The core knows the password that a clerk of this frame has told it.
     PasswordKnown(FrameId),
     /// The core owns its share of the shards now. To the first core only.
@@ -179,20 +165,14 @@ pub(crate) enum News {
     Prepared(Letter),
     /// The reply to a question of the frame that waits at this point.
     Replied(Continuation, Reply),
-    /// What is answered to who came with the connection of that frame.
-    VisitAnswered(FrameId, Box<Answer>),
-    /// More of a reply that stays open, or its end, for the connection of that frame.
-    ReplyGoesOn(FrameId, Box<Told>),
-    /// What a clerk of this frame has asked about the queue.
-    QueueTold(FrameId, Box<QueueTold>),
     /// The password of an account is another; the clerk of this frame wants to know when that is known.
     Password(FrameId, Arc<Changed>),
     /// How the store is.
     Status(Status),
     /// These shards are the other core's from now on. From the first core only, as are the next two.
     Share(Box<Share>),
-    /// Mail is served from now on, for these accounts, which are owned so, and with these certificates.
-    Serve(Arc<Accounts>, Owners, Arc<Shown>),
+    /// Mail is served from now on, for these accounts, which are owned so.
+    Serve(Arc<Accounts>, Owners),
     /// The machine is asked to stop.
     Stop,
 }
@@ -334,43 +314,6 @@ impl Archive {
         match self.distant_at(owner) {
             None => self.own.maildrops.close(&maildrop),
             Some(distant) => distant.ask(owner, Request::CloseMaildrop(maildrop)),
-        }
-    }
-
-    /// The client of the session of `frame` asks for something of an account's webmail: what is answered is told later. Comes back if the account is one of this
-    /// core's.
-    pub(crate) fn visit(&mut self, account: AccountId, frame: FrameId, visit: Box<Visit>) -> Option<Box<Visit>> {
-        let owner = self.owners.of(account);
-        match self.distant_at(owner) {
-            None => Some(visit),
-            Some(distant) => {
-                distant.visit(owner, frame, visit);
-                None
-            }
-        }
-    }
-
-    /// Tells the core this that has given the open reply its number. `true`: it is this core, which knows.
-    pub(crate) fn told_giver(&mut self, number: u64, request: Request) -> bool {
-        let owner = giver_of(number);
-        match self.distant_at(owner) {
-            None => true,
-            Some(distant) => {
-                distant.ask(owner, request);
-                false
-            }
-        }
-    }
-
-    /// Sends a piece of a letter to the core that has given it its number. It comes back if that is this one.
-    pub(crate) fn send_piece(&mut self, number: u64, piece: Piece) -> Option<Piece> {
-        let owner = giver_of(number);
-        match self.distant_at(owner) {
-            None => Some(piece),
-            Some(distant) => {
-                distant.ask(owner, Request::PieceArrived(number, piece));
-                None
-            }
         }
     }
 

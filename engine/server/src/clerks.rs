@@ -8,11 +8,13 @@
 //! - There are at most [`CLERKS_MAX`] clerks, beside those whose replies have begun (`streams.rs`) or to whom letters come (`letters.rs`); visits that find all of them at work wait, first come first served.
 
 mod desk;
+mod messages;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use channel::{Class, Links, Ticket};
 use compute::Compute;
 use http::{End, Reply};
 use machine::{CoreId, Entropy, Turn};
@@ -21,9 +23,10 @@ use store::{AccountId, AccountInfo, Outcome, Store};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
 
-use crate::archive::{Archive, LetterId, News};
+use crate::archive::{Archive, LetterId};
 use crate::common::Common;
 use crate::console::ConsoleLines;
+use crate::cores::Message;
 use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::holds::Holds;
@@ -33,6 +36,7 @@ use crate::queue::Queue;
 use crate::streams::{self, STREAMS_MAX, Streams};
 
 use desk::Point;
+pub(crate) use messages::{Asked, Replied};
 
 /// Clerks of a core.
 const CLERKS_MAX: usize = 64;
@@ -42,14 +46,6 @@ const SESSIONS_MAX: usize = 4096;
 
 /// A clerk whom there never is.
 const NOBODY: FrameId = FrameId::new(u32::MAX, 0);
-
-/// Whose connection a visit came from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Visitor {
-    /// None: of this core's.
-    pub(crate) core: Option<CoreId>,
-    pub(crate) frame: FrameId,
-}
 
 /// What is answered to a visit.
 pub(crate) struct Answer {
@@ -82,8 +78,8 @@ pub(crate) struct Clerks {
     at_work: FrameTable<Working>,
     /// Those who found the store busy.
     again: Vec<FrameId>,
-    waiting: VecDeque<(Visitor, Box<Visit>)>,
-    answers: VecDeque<(Visitor, Answer)>,
+    waiting: VecDeque<(Ticket, Box<Visit>)>,
+    answers: VecDeque<(Ticket, Answer)>,
     /// Pages that are told of changes.
     pub(crate) listeners: Listeners,
     /// Clerks whose replies have begun.
@@ -93,12 +89,12 @@ pub(crate) struct Clerks {
     /// Replies that stayed open, and letters that came, so far.
     numbered: u64,
     /// What is told on those that are open.
-    news: VecDeque<(Visitor, Told)>,
+    news: VecDeque<(Ticket, Told)>,
 }
 
 /// A clerk at work.
 struct Working {
-    visitor: Visitor,
+    visitor: Ticket,
     /// Bytes of the form that he works on.
     form_bytes: usize,
     clerk: Box<Clerk>,
@@ -116,6 +112,7 @@ struct Working {
 
 /// What clerks work with.
 pub(crate) struct Office<'a> {
+    pub(crate) links: &'a mut Links<Message>,
     pub(crate) archive: &'a mut Archive,
     pub(crate) holds: &'a mut Holds,
     pub(crate) queue: &'a mut Queue,
@@ -159,7 +156,7 @@ impl Clerks {
     }
 
     /// Somebody comes.
-    pub(crate) fn visited(&mut self, visitor: Visitor, visit: Box<Visit>) {
+    pub(crate) fn visited(&mut self, visitor: Ticket, visit: Box<Visit>) {
         self.waiting.push_back((visitor, visit));
     }
 
@@ -221,7 +218,7 @@ impl Clerks {
     }
 
     /// A letter is to come to this clerk.
-    fn letter_comes(&mut self, visitor: Visitor, clerk: Box<Clerk>, core: CoreId) {
+    fn letter_comes(&mut self, visitor: Ticket, clerk: Box<Clerk>, core: CoreId) {
         let (number, account) = (self.next_number(core), clerk.account());
         let begun = self.at_work.insert(Working { number: Some(number), ..Working::begin(visitor, 0, clerk) });
         let told = match begun {
@@ -305,7 +302,7 @@ impl Clerks {
         &mut self,
         frame: FrameId,
         stream: Stream,
-        (visitor, form_bytes, account): (Visitor, usize, AccountId),
+        (visitor, form_bytes, account): (Ticket, usize, AccountId),
         core: CoreId,
     ) {
         let number = self.next_number(core);
@@ -341,7 +338,7 @@ impl Clerks {
         number_of(self.numbered, core)
     }
 
-    fn answer(&mut self, visitor: Visitor, told: Told, form_bytes: usize) {
+    fn answer(&mut self, visitor: Ticket, told: Told, form_bytes: usize) {
         self.answers.push_back((visitor, Answer { told, form_bytes }));
     }
 
@@ -391,27 +388,33 @@ impl Clerks {
 }
 
 impl Working {
-    fn begin(visitor: Visitor, form_bytes: usize, clerk: Box<Clerk>) -> Working {
+    fn begin(visitor: Ticket, form_bytes: usize, clerk: Box<Clerk>) -> Working {
         Working { visitor, form_bytes, clerk, letter: None, signing: None, unheard: 0, told: Vec::new(), number: None }
     }
 }
 
 impl Common {
-    /// The client of the session of `frame` asks for something of an account's webmail: what is answered is told later.
-    pub(crate) fn visit(&mut self, account: AccountId, frame: FrameId, visit: Visit) {
-        self.bodies += visit.form_bytes();
-        if let Some(visit) = self.store.visit(account, frame, Box::new(visit)) {
-            self.clerks.visited(Visitor { core: None, frame }, visit);
-        }
-    }
-
     /// The clerks, and what they and others work with.
     pub(crate) fn clerks_at_work<'a>(&'a mut self, entropy: &'a mut dyn Entropy) -> (&'a mut Clerks, Office<'a>) {
-        let Common { clerks, holds, queue, rows, store, directory, signer, compute, hostname, console, turn, .. } =
-            self;
+        let Common {
+            clerks,
+            links,
+            holds,
+            queue,
+            rows,
+            store,
+            directory,
+            signer,
+            compute,
+            hostname,
+            console,
+            turn,
+            ..
+        } = self;
         let letter_octets_max = smtp::Settings::default().message_bytes_max;
         let archive = store;
         let office = Office {
+            links,
             archive,
             holds,
             queue,
@@ -436,18 +439,7 @@ impl Engine {
         let (clerks, mut office) = self.common.clerks_at_work(entropy);
         clerks.work(&mut office);
         self.end_outdated_sessions();
-        while let Some((visitor, answer)) = self.common.clerks.answers.pop_front() {
-            match visitor.core {
-                Some(core) => self.common.store.own.tell(core, News::VisitAnswered(visitor.frame, Box::new(answer))),
-                None => self.session_visit_answered(visitor.frame, answer),
-            }
-        }
-        while let Some((visitor, told)) = self.common.clerks.news.pop_front() {
-            match visitor.core {
-                Some(core) => self.common.store.own.tell(core, News::ReplyGoesOn(visitor.frame, Box::new(told))),
-                None => self.session_reply_goes_on(visitor.frame, told),
-            }
-        }
+        self.bring_replies();
     }
 
     /// The signature that a request handler has asked for was computed.
@@ -460,6 +452,18 @@ impl Engine {
     pub(crate) fn password_known(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
         if self.common.clerks.heard(frame) {
             self.clerk_woken(frame, Outcome::Changed, entropy);
+        }
+    }
+
+    /// What clerks have asked about the queue of this core is told them, on whatever core they are.
+    pub(crate) fn tell_of_queue(&mut self, entropy: &mut dyn Entropy) {
+        while let Some((ticket, told)) = self.common.queue.next_told() {
+            if ticket.core == self.core {
+                self.queue_told(ticket.frame, told, entropy);
+            } else {
+                let message = Message::QueueTold(ticket.frame, Box::new(told));
+                self.common.links.tell(ticket.core, Class::Answer, message);
+            }
         }
     }
 

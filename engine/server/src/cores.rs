@@ -41,12 +41,12 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use channel::{Class, Links};
+use channel::{Class, Links, Ticket};
 use compute::JobMessage;
 use configuration::Configuration;
 use dkim::SigningKey;
 use http::Site;
-use machine::{CoreId, Entropy, Machine};
+use machine::{CoreId, Machine};
 use mail::{Greylist, Met};
 use net::NetMessage;
 use resolver::NameMessage;
@@ -54,10 +54,11 @@ use sometimes::{buggify, sometimes};
 use store::{Answer, Errand};
 use tasks::FrameId;
 use tls::{Authorities, Certificate};
+use webmail::{QueueAsked, QueueTold};
 
 use crate::archive::{Archive, News, Request};
 use crate::certificates::{Replaced, Shown, Upload};
-use crate::clerks::Visitor;
+use crate::clerks;
 use crate::common::Common;
 use crate::engine::{Engine, budget_of};
 use crate::logins::Failure;
@@ -142,6 +143,14 @@ pub(crate) enum Message {
     Parcel(Box<Parcel>),
     /// It was sent, and comes home.
     ParcelSent(Box<Parcel>),
+    /// To the webmail's request handlers.
+    ClerksAsked(clerks::Asked),
+    /// From them.
+    ClerksReplied(clerks::Replied),
+    /// A request handler of this frame asks something about entries of the queue that the core owns.
+    QueueAsked(FrameId, Box<QueueAsked>),
+    /// The reply to it.
+    QueueTold(FrameId, Box<QueueTold>),
     /// A certificate, to the core that keeps them.
     Upload(Box<Upload>),
     /// From the core that keeps them: these certificates are shown from now on.
@@ -229,37 +238,26 @@ impl Engine {
             }
             Message::LoginFailed(failure) => self.common.logins.failed_elsewhere(&failure, self.common.turn.now),
             Message::Request(request) => match request {
-                Request::Visit(frame, visit) => {
-                    self.common.clerks.visited(Visitor { core: Some(from), frame }, visit);
-                }
-                Request::ReplyLeft(number) => self.common.left(number),
-                Request::PieceArrived(number, piece) => self.common.clerks.letters.piece_arrived(number, piece),
-                Request::ReplyWanted(number) => self.common.clerks.streams.wanted(number),
-                Request::QueueAsked(frame, asked) => {
-                    self.common.queue.asked(Visitor { core: Some(from), frame }, *asked);
-                }
                 Request::PasswordKnown(frame) => self.password_known(frame, machine),
                 request => self.common.store.own.requested(from, request),
             },
-            Message::News(news) => self.news_arrived(from, news, machine),
+            Message::ClerksAsked(asked) => self.common.clerks_asked(from, asked),
+            Message::ClerksReplied(replied) => self.clerks_replied(from, replied),
+            Message::QueueAsked(frame, asked) => self.common.queue.asked(Ticket { core: from, frame }, *asked),
+            Message::QueueTold(frame, told) => self.queue_told(frame, *told, machine),
+            Message::News(news) => self.news_arrived(from, news),
             Message::Over => self.common.links.end(from),
             Message::Errand(errand) => self.common.store.own.store.errand_arrived(from, errand),
             Message::Answer(answer) => self.common.store.own.store.answer_arrived(answer),
         }
     }
 
-    fn news_arrived(&mut self, from: CoreId, news: News, entropy: &mut dyn Entropy) {
+    fn news_arrived(&mut self, from: CoreId, news: News) {
         let Some(elsewhere) = self.common.store.elsewhere() else { return };
         match news {
             News::PageDone(page) => elsewhere.distant.page_done(page),
             News::Woken(purpose, wake) => elsewhere.distant.woken(purpose, wake),
             News::Prepared(letter) => elsewhere.distant.prepared(letter),
-            News::VisitAnswered(frame, answer) => {
-                elsewhere.distant.visit_answered();
-                self.session_visit_answered(frame, *answer);
-            }
-            News::ReplyGoesOn(frame, told) => self.session_reply_goes_on(frame, *told),
-            News::QueueTold(frame, told) => self.queue_told(frame, *told, entropy),
             News::Password(frame, changed) => {
                 let account = elsewhere.password_changed(changed);
                 self.end_sessions_of(account);
@@ -271,11 +269,10 @@ impl Engine {
                 self.common.store.own.store.take_over(share);
                 self.common.store.ask(from, Request::TookOver);
             }
-            News::Serve(accounts, owners, shown) => {
+            News::Serve(accounts, owners) => {
                 self.common.compute.make_room_for(accounts.password_hashes());
                 elsewhere.accounts = accounts;
                 self.common.store.served_by(owners);
-                self.show(shown);
                 self.listen();
                 self.common.store.ask(from, Request::Serving);
             }

@@ -190,9 +190,7 @@ impl Engine {
         self.completions(machine);
         self.deadlines();
         self.resume();
-        while let Some((frame, told)) = self.common.queue.next_told() {
-            self.queue_told(frame, told, machine);
-        }
+        self.tell_of_queue(machine);
         if self.common.clerks.has_work(&self.common.store.own.store) {
             self.let_clerks_work(machine);
         }

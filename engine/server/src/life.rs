@@ -247,7 +247,9 @@ impl Engine {
             let store = &mut self.common.store;
             store.served_by(owners);
             if let Some(accounts) = store.elsewhere().map(|elsewhere| Arc::clone(&elsewhere.accounts)) {
-                store.own.tell_to_serve(&accounts, owners, self.certificates.shown());
+                let shown = self.certificates.shown();
+                self.common.links.tell_others(Class::Answer, || Message::Certificates(Arc::clone(shown)));
+                store.own.tell_to_serve(&accounts, owners);
             }
             self.life = Life::Assembling;
             self.serve_when_all_do();
@@ -362,6 +364,7 @@ impl Engine {
     fn has_nothing_left(&self) -> bool {
         self.is_alone()
             && self.common.store.is_at_rest()
+            && self.common.links.unanswered() == 0
             && self.common.clerks.under_way() == 0
             && self.common.holds.under_way() == 0
             && self.common.queue.under_way() == 0

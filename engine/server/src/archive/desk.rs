@@ -93,14 +93,8 @@ impl Desk {
             Request::TookOver => self.at(from, |guest| guest.has_taken_over = true),
             Request::Serving => self.at(from, |guest| guest.is_serving = true),
             Request::Left => self.at(from, |guest| guest.has_left = true),
-            // They go to the store's owner, the clerks and the queue.
-            Request::Asked(..)
-            | Request::Visit(..)
-            | Request::QueueAsked(..)
-            | Request::ReplyLeft(_)
-            | Request::ReplyWanted(_)
-            | Request::PieceArrived(..)
-            | Request::PasswordKnown(_) => {}
+            // They go to the store's owner, and to the clerks.
+            Request::Asked(..) | Request::PasswordKnown(_) => {}
             request @ (Request::Read { .. } | Request::Remove { .. } | Request::ForgetArrival { .. }) => {
                 if !self.waiting.is_empty() || !self.fulfil(from, &request, store) {
                     sometimes!(DeskWaits);

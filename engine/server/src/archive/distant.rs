@@ -16,7 +16,6 @@ use machine::CoreId;
 use sometimes::sometimes;
 use store::{AccountId, Body, Closing, Origin, Outcome, Recipient, Refusal, Room, State, Uid, UidRange, Wake};
 use tasks::{Continuation, FrameId, FrameTable};
-use webmail::Visit;
 
 use super::desk::end_of;
 use super::{End, PAGE_OCTETS, Page, Purpose, Request, Status};
@@ -35,8 +34,6 @@ pub(crate) struct Distant {
     reads: usize,
     /// Removals asked for, and what is to be forgotten.
     removals: usize,
-    /// Requests of the webmail that were not answered.
-    visits: usize,
     wakes: VecDeque<Wake>,
 }
 
@@ -81,7 +78,6 @@ impl Distant {
             pages: (0..2 * letters).map(|_| Box::new(page())).collect(),
             reads: 0,
             removals: 0,
-            visits: 0,
             wakes: VecDeque::with_capacity(4 * letters),
         }
     }
@@ -242,16 +238,6 @@ impl Distant {
         self.ask(owner, Request::ForgetArrival { account, origin, continuation });
     }
 
-    pub(super) fn visit(&mut self, owner: CoreId, frame: FrameId, visit: Box<Visit>) {
-        self.visits += 1;
-        self.ask(owner, Request::Visit(frame, visit));
-    }
-
-    /// The owner has answered a request of the webmail.
-    pub(crate) fn visit_answered(&mut self) {
-        self.visits -= 1;
-    }
-
     /// Tells `owner` something that ends nothing, or whose end it tells by itself.
     pub(super) fn ask(&mut self, owner: CoreId, request: Request) {
         if let Some(owner) = self.owners.get_mut(owner.index()) {
@@ -330,7 +316,7 @@ impl Distant {
     }
 
     pub(super) fn is_at_rest(&self) -> bool {
-        self.letters_under_way() == 0 && self.reads == 0 && self.removals == 0 && self.visits == 0
+        self.letters_under_way() == 0 && self.reads == 0 && self.removals == 0
     }
 
     /// Whether an owner is so far behind that nothing more is begun.

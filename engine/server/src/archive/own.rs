@@ -6,7 +6,6 @@ use machine::CoreId;
 use store::{Owners, Store, Wake};
 
 use crate::allowances::Allowances;
-use crate::certificates::Shown;
 use crate::maildrop::Maildrops;
 use crate::sizes::Sizes;
 
@@ -78,9 +77,9 @@ impl Own {
         self.desk.as_ref().is_none_or(|desk| desk.have_taken_over() + 1 == usize::from(owners.count()))
     }
 
-    /// Tells all other cores that mail is served from now on, for these accounts and with these certificates.
-    pub(crate) fn tell_to_serve(&mut self, accounts: &Arc<Accounts>, owners: Owners, shown: &Arc<Shown>) {
-        self.tell_all(|| News::Serve(Arc::clone(accounts), owners, Arc::clone(shown)));
+    /// Tells all other cores that mail is served from now on, for these accounts.
+    pub(crate) fn tell_to_serve(&mut self, accounts: &Arc<Accounts>, owners: Owners) {
+        self.tell_all(|| News::Serve(Arc::clone(accounts), owners));
     }
 
     /// Whether all other cores have begun to.

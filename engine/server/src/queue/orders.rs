@@ -13,6 +13,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use channel::Ticket;
 use machine::Instant;
 use relay::Envelope;
 use relay::envelope::Unreadable;
@@ -20,8 +21,6 @@ use store::{Beginning, Flags, MarkChange, OUTBOX, Outcome, Refusal, UidRange};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which};
 
-use crate::archive::News;
-use crate::clerks::Visitor;
 use crate::common::Common;
 use crate::engine::Engine;
 
@@ -45,16 +44,16 @@ const LOOKED_AT_MAX: usize = 1024;
 /// The orders of a core.
 pub(crate) struct Orders {
     /// By the clerks of these frames.
-    asked: VecDeque<(Visitor, QueueAsked)>,
+    asked: VecDeque<(Ticket, QueueAsked)>,
     at_work: FrameTable<Option<Box<Order>>>,
     /// Those who go on in the next turn.
     again: Vec<FrameId>,
-    /// What is told to clerks of this core.
-    told: VecDeque<(FrameId, QueueTold)>,
+    /// What is told to those who have asked.
+    told: VecDeque<(Ticket, QueueTold)>,
 }
 
 pub(super) struct Order {
-    asker: Visitor,
+    asker: Ticket,
     /// Behind which entry it goes on.
     cursor: Option<Place>,
     /// The entry that is read, and its beginning.
@@ -111,18 +110,18 @@ impl Orders {
 
 impl Queue {
     /// A clerk wants something.
-    pub(crate) fn asked(&mut self, asker: Visitor, asked: QueueAsked) {
+    pub(crate) fn asked(&mut self, asker: Ticket, asked: QueueAsked) {
         self.orders.asked.push_back((asker, asked));
     }
 
-    /// What this core tells its own clerks.
-    pub(crate) fn next_told(&mut self) -> Option<(FrameId, QueueTold)> {
+    /// What this core tells next, and where it goes.
+    pub(crate) fn next_told(&mut self) -> Option<(Ticket, QueueTold)> {
         self.orders.told.pop_front()
     }
 }
 
 impl Order {
-    fn new(asker: Visitor, asked: QueueAsked) -> Order {
+    fn new(asker: Ticket, asked: QueueAsked) -> Order {
         let (cursor, work) = match asked {
             QueueAsked::Look(after) => (after.map(place_of), Work::Look(Vec::new())),
             QueueAsked::Handle(handling, which) => {
@@ -490,9 +489,6 @@ pub(super) fn go_on(frame: FrameId, common: &mut Common, act: impl FnOnce(&mut O
     }
 }
 
-fn tell(asker: Visitor, told: QueueTold, common: &mut Common) {
-    match asker.core {
-        Some(core) => common.store.own.tell(core, News::QueueTold(asker.frame, Box::new(told))),
-        None => common.queue.orders.told.push_back((asker.frame, told)),
-    }
+fn tell(asker: Ticket, told: QueueTold, common: &mut Common) {
+    common.queue.orders.told.push_back((asker, told));
 }
