@@ -1,3 +1,5 @@
+//! Links of two cores, told and posted by hand.
+
 use super::*;
 
 const OTHER: CoreId = CoreId(1);

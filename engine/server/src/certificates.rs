@@ -21,32 +21,33 @@
 mod asking;
 mod keeping;
 mod reading;
+pub(crate) mod shown;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
 use channel::{Class, Ticket};
-use configuration::CERTIFICATES_MAX;
 use http::Remembered;
-use machine::{CoreId, UnixTime};
+use machine::CoreId;
 use store::{Outcome, Uid};
 use tls::{Certificate, Day};
 
-use crate::cores::Message;
 use crate::engine::Engine;
 use crate::expiry::Expiry;
+use crate::links::Message;
 use crate::subsystem::Subsystem;
 
 use keeping::Keeping;
 use reading::Reading;
+use shown::{Entry, Origin};
 
 pub use asking::CERTIFICATE_PATH;
 pub(crate) use asking::{METHODS, UPLOAD_BYTES_MAX, Wish, reply_to, unknown};
+pub(crate) use shown::{Obstacle, Replaced, Shown, Upload};
 
 tasks::points! {
     /// Where the engine waits for the store with a certificate.
@@ -64,52 +65,6 @@ const ACCOUNT: &str = "certificates";
 
 /// Certificates that wait for their turn.
 const UPLOADS_MAX: usize = 8;
-
-/// Why a certificate does not count, in few words; the reason goes with it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Obstacle {
-    /// It is not to be used.
-    Unfit,
-    /// There is no space to keep it.
-    NoSpace,
-    /// It may be tried again.
-    Later,
-}
-
-/// What came of a certificate that was sent: what there is now, or why there is no change.
-pub(crate) type Replaced = Result<String, (Obstacle, String)>;
-
-/// A certificate that is to take the place of others.
-pub(crate) struct Upload {
-    /// The session that sent it.
-    pub(crate) ticket: Ticket,
-    /// With its chain and its key.
-    pub(crate) pem: Vec<u8>,
-}
-
-/// The certificates that are shown, the one for everybody else first.
-#[derive(Debug, Default)]
-pub(crate) struct Shown {
-    version: u32,
-    all: Vec<Entry>,
-}
-
-#[derive(Clone, Debug)]
-struct Entry {
-    certificate: Certificate,
-    /// Since when it counts: since it came, or, of the configuration's, since it is valid.
-    since: UnixTime,
-    origin: Origin,
-}
-
-/// Where a certificate is from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Origin {
-    Configuration,
-    /// A letter that is on its way into the store.
-    Arriving,
-    Letter(Uid),
-}
 
 /// What a core knows of all this.
 pub(crate) struct Certificates {
@@ -165,36 +120,6 @@ impl Certificates {
     /// The store could not make the account, and is asked again.
     pub(crate) fn make_account_again(&mut self) {
         self.is_account_made = false;
-    }
-}
-
-impl Shown {
-    /// The list with `new` in it. Errors: why not.
-    fn with(&self, new: Entry) -> Result<Shown, String> {
-        let is_newer = |own: &Entry| own.origin == Origin::Configuration && own.since > new.since;
-        if self.all.iter().any(|own| is_newer(own) && own.certificate.covers(&new.certificate)) {
-            return Err("the configuration has one for the same names whose validity began later".into());
-        }
-        let shares = |own: &Entry| !is_newer(own) && own.certificate.shares_a_name_with(&new.certificate);
-        let stays = |own: &&Entry| is_newer(own) || !new.certificate.covers(&own.certificate);
-        let place = self.all.iter().position(shares).unwrap_or(self.all.len());
-        let (before, behind) = self.all.split_at_checked(place).unwrap_or_default();
-        let behind = behind.iter().filter(stays);
-        let all: Vec<Entry> = before.iter().chain([&new]).chain(behind).cloned().collect();
-        let of_letters = all.iter().filter(|own| own.origin != Origin::Configuration).count();
-        if of_letters > CERTIFICATES_MAX {
-            return Err(format!("there are {CERTIFICATES_MAX} for other names already"));
-        }
-        Ok(Shown { version: self.version + 1, all })
-    }
-
-    fn certificates(&self) -> Vec<Certificate> {
-        self.all.iter().map(|entry| entry.certificate.clone()).collect()
-    }
-
-    /// Whether the letter of this number is shown.
-    fn has_letter(&self, uid: Uid) -> bool {
-        self.all.iter().any(|entry| entry.origin == Origin::Letter(uid))
     }
 }
 

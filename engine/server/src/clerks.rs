@@ -9,14 +9,15 @@
 
 mod desk;
 mod messages;
+pub(crate) mod told;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use channel::{Class, Links, Ticket};
+use channel::{Links, Ticket};
 use compute::Compute;
-use http::{End, Reply};
+use http::End;
 use machine::{CoreId, Entropy, Turn};
 use signing::{Signer, Signing};
 use store::{AccountId, AccountInfo, Outcome, Store};
@@ -26,17 +27,16 @@ use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit
 use crate::archive::{Archive, LetterId};
 use crate::common::Common;
 use crate::console::ConsoleLines;
-use crate::cores::Message;
 use crate::directory::Directory;
-use crate::engine::Engine;
 use crate::holds::Holds;
 use crate::letters::{self, LETTERS_MAX, Letters};
+use crate::links::Message;
 use crate::listeners::{Listeners, number_of};
 use crate::queue::Queue;
 use crate::streams::{self, STREAMS_MAX, Streams};
 
 use desk::Point;
-pub(crate) use messages::{Asked, Replied};
+pub(crate) use told::{Answer, Told};
 
 /// Clerks of a core.
 const CLERKS_MAX: usize = 64;
@@ -46,31 +46,6 @@ const SESSIONS_MAX: usize = 4096;
 
 /// A clerk whom there never is.
 const NOBODY: FrameId = FrameId::new(u32::MAX, 0);
-
-/// What is answered to a visit.
-pub(crate) struct Answer {
-    pub(crate) told: Told,
-    /// Bytes of the visit's form.
-    pub(crate) form_bytes: usize,
-}
-
-/// What somebody is told who came.
-pub(crate) enum Told {
-    /// This.
-    Reply(Reply),
-    /// That his form may come.
-    Admitted,
-    /// That nobody knows him any more.
-    Stranger,
-    /// That his letter may come, under this number.
-    Awaited(u64),
-    /// That the piece of it was taken which came.
-    Taken(u64),
-    /// More of the reply with this number, which stays open.
-    More(u64, Vec<u8>),
-    /// That there is no more of it, and why.
-    NoMore(u64, End),
-}
 
 /// The clerks of a core.
 pub(crate) struct Clerks {
@@ -429,66 +404,5 @@ impl Common {
             entropy,
         };
         (clerks, office)
-    }
-}
-
-impl Engine {
-    /// Phase 4 too: clerks who can go on do, and answers are brought to who asked.
-    #[inline(never)]
-    pub(crate) fn let_clerks_work(&mut self, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work(entropy);
-        clerks.work(&mut office);
-        self.end_outdated_sessions();
-        self.bring_replies();
-    }
-
-    /// The signature that a request handler has asked for was computed.
-    pub(crate) fn clerk_signs(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work(entropy);
-        clerks.sign(frame, &mut office);
-    }
-
-    /// Another core knows the password that a clerk has told it.
-    pub(crate) fn password_known(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
-        if self.common.clerks.heard(frame) {
-            self.clerk_woken(frame, Outcome::Changed, entropy);
-        }
-    }
-
-    /// What clerks have asked about the queue of this core is told them, on whatever core they are.
-    pub(crate) fn tell_of_queue(&mut self, entropy: &mut dyn Entropy) {
-        while let Some((ticket, told)) = self.common.queue.next_told() {
-            if ticket.core == self.core {
-                self.queue_told(ticket.frame, told, entropy);
-            } else {
-                let message = Message::QueueTold(ticket.frame, Box::new(told));
-                self.common.links.tell(ticket.core, Class::Answer, message);
-            }
-        }
-    }
-
-    /// A core has told what a clerk asks about the queue.
-    pub(crate) fn queue_told(&mut self, frame: FrameId, told: QueueTold, entropy: &mut dyn Entropy) {
-        if self.common.clerks.told(frame, told) {
-            self.clerk_woken(frame, Outcome::Changed, entropy);
-        }
-    }
-
-    #[inline(never)]
-    pub(crate) fn clerk_woken(&mut self, frame: FrameId, outcome: Outcome, entropy: &mut dyn Entropy) {
-        if self.common.clerks.at_work.get(frame).is_none() {
-            return self.common.store.forget(outcome);
-        }
-        let (clerks, mut office) = self.common.clerks_at_work(entropy);
-        clerks.step(frame, &mut office, |clerk, desk| clerk.woken(outcome, desk));
-        self.end_outdated_sessions();
-    }
-
-    /// A clerk may have told a new password: whoever has logged in on this core by the old one is
-    /// logged out.
-    fn end_outdated_sessions(&mut self) {
-        while let Some(account) = self.common.store.next_outdated() {
-            self.end_sessions_of(account);
-        }
     }
 }

@@ -18,10 +18,10 @@ use webmail::WrittenRows;
 use crate::archive::Archive;
 use crate::clerks::Clerks;
 use crate::console::ConsoleLines;
-use crate::cores::Message;
 use crate::directory::Directory;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
+use crate::links::Message;
 use crate::logins::{self, Logins};
 use crate::queue::Queue;
 

@@ -37,32 +37,23 @@
 //! - A core never waits for another. Whatever it asks for, its sessions go on when the answer comes.
 //! - Everything that travels goes home: pages and maildrops to who made them, bodies to the store.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use channel::{Class, Links, Ticket};
-use compute::JobMessage;
 use configuration::Configuration;
 use dkim::SigningKey;
 use http::Site;
 use machine::{CoreId, Machine};
-use mail::{Greylist, Met};
-use net::NetMessage;
-use resolver::NameMessage;
+use mail::Greylist;
 use sometimes::{buggify, sometimes};
-use store::{Answer, Errand};
-use tasks::FrameId;
 use tls::{Authorities, Certificate};
-use webmail::{QueueAsked, QueueTold};
 
 use crate::archive::{Archive, News, Request};
-use crate::certificates::{Replaced, Shown, Upload};
-use crate::clerks;
 use crate::common::Common;
 use crate::engine::{Engine, budget_of};
-use crate::logins::Failure;
-use crate::sending::{Parcel, Parcels};
+use crate::links::Message;
+use crate::sending::Parcels;
 use crate::sizes::Sizes;
 
 /// The most cores of one machine.
@@ -126,52 +117,6 @@ pub fn seeds(
     let (first, others) = channel::links(cores, ring_messages);
     (seed(first), others.into_iter().map(seed).collect())
 }
-
-/// What one core tells another.
-pub(crate) enum Message {
-    /// To the owner of accounts.
-    Request(Request),
-    /// From the owner of accounts.
-    News(News),
-    /// To the first core, which has the disk.
-    Errand(Errand),
-    /// From the first core, which has the disk.
-    Answer(Answer),
-    /// From network to network.
-    Net(NetMessage),
-    /// A frame to be sent, from a core that has no queue of the card's.
-    Parcel(Box<Parcel>),
-    /// It was sent, and comes home.
-    ParcelSent(Box<Parcel>),
-    /// To the webmail's request handlers.
-    ClerksAsked(clerks::Asked),
-    /// From them.
-    ClerksReplied(clerks::Replied),
-    /// A request handler of this frame asks something about entries of the queue that the core owns.
-    QueueAsked(FrameId, Box<QueueAsked>),
-    /// The reply to it.
-    QueueTold(FrameId, Box<QueueTold>),
-    /// A certificate, to the core that keeps them.
-    Upload(Box<Upload>),
-    /// From the core that keeps them: these certificates are shown from now on.
-    Certificates(Arc<Shown>),
-    /// They are.
-    CertificatesShown,
-    /// From the core that keeps them: what came of a certificate that the session of this frame has sent.
-    Uploaded(FrameId, Box<Replaced>),
-    /// A question to name servers, to the first core, or what came of it.
-    Name(NameMessage),
-    /// A login has failed: the throttle of each core knows of the failures on all.
-    LoginFailed(Arc<Failure>),
-    /// A letter was put off, or an origin of letters is known.
-    Met(Met),
-    /// A password hash or a signature is to be computed, was computed, or is not needed any more.
-    Job(JobMessage),
-    /// The core receives nothing any more.
-    Over,
-}
-
-const _: () = assert!(size_of::<Message>() <= 80, "there are a quarter of a thousand places for them in each ring");
 
 fn ring_messages() -> usize {
     if buggify!(ShortRing) { RING_MESSAGES_FEW } else { RING_MESSAGES }

@@ -18,7 +18,7 @@ use tls::Text;
 
 use crate::certificates::{CERTIFICATE_PATH, METHODS, Upload};
 use crate::common::Common;
-use crate::cores::Message;
+use crate::links::Message;
 use crate::session::WaitsFor;
 use crate::sizes::KEPT_BYTES_LEAST;
 

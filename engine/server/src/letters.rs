@@ -16,7 +16,7 @@ use tasks::FrameId;
 use webmail::Piece;
 
 use crate::archive::LetterId;
-use crate::clerks::{Clerks, Office, Told};
+use crate::clerks::{Clerks, Office};
 
 /// Letters that come to a core.
 pub(crate) const LETTERS_MAX: usize = 16;
@@ -100,16 +100,5 @@ impl Clerks {
         self.listeners.left(number);
         let frame = self.streams.end(number).or_else(|| self.letters.end(number))?;
         self.gone(frame)
-    }
-}
-
-impl Told {
-    /// The number of what it names, if that is lost when nobody hears it.
-    pub(crate) fn number(&self) -> Option<u64> {
-        match self {
-            Told::Reply(reply) => reply.number(),
-            Told::Awaited(number) => Some(*number),
-            _ => None,
-        }
     }
 }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `engine` | one turn, its six phases and their budgets |
 //! | `clock` | the time of day, and a clock that is wrong |
-//! | `cores` | many of them: what they tell each other |
+//! | `cores`, `links` | many of them: what they tell each other |
 //! | `sending` | how a core sends that has no queue of the card's |
 //! | `archive` | the store as sessions see it on every core, and what its owner does for the others |
 //! | `session` | what happens to a connection, told to its session |
@@ -47,6 +47,7 @@ mod in_use;
 mod inbound;
 mod letters;
 mod life;
+mod links;
 mod listeners;
 mod logins;
 mod maildrop;

@@ -14,8 +14,8 @@ use tasks::FrameId;
 use crate::archive::Request;
 use crate::clock;
 use crate::common::Common;
-use crate::cores::Message;
 use crate::engine::Engine;
+use crate::links::Message;
 use crate::session::Session;
 
 /// How long open sessions get to end when the machine is asked to stop.

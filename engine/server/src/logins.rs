@@ -18,7 +18,7 @@ use compute::{Applicant, Compute, HashTask, JobNumber, JobResult};
 use configuration::{Access, PASSWORD_BYTES_MAX};
 use connections::{Caller, Connections};
 use machine::{Instant, Micros, Turn};
-use mail::{Throttle, VerifiedLogins};
+use mail::{FailedLogin, Throttle, VerifiedLogins};
 use sasl::{Credentials, Nonces, Proof, Puzzle, ScramProof, Signature, Verifier};
 use store::AccountId;
 use tasks::{Continuation, FrameId};
@@ -126,13 +126,7 @@ pub(crate) struct Logins {
     nonces: Nonces,
     under_way: usize,
     /// Failures that other cores have not been told of; not there where there is no other core.
-    failures: Option<VecDeque<Failure>>,
-}
-
-/// A login that failed, for the throttles of other cores.
-pub(crate) struct Failure {
-    peer: IpAddr,
-    name: String,
+    failures: Option<VecDeque<FailedLogin>>,
 }
 
 impl Attempt {
@@ -195,7 +189,7 @@ impl Logins {
             None if attempt.throttled == Throttled::No => Verdict::Refused(Micros(0)),
             None => {
                 if let Some(failures) = self.failures.as_mut().filter(|failures| failures.len() < FAILURES_MAX) {
-                    failures.push_back(Failure { peer: attempt.peer, name: attempt.login.name.clone() });
+                    failures.push_back(FailedLogin { peer: attempt.peer, name: attempt.login.name.clone() });
                 }
                 Verdict::Refused(self.throttle.login_failed(attempt.peer, &attempt.login.name, now))
             }
@@ -208,12 +202,12 @@ impl Logins {
     }
 
     /// The next failure that other cores are to be told of.
-    pub(crate) fn next_failure(&mut self) -> Option<Failure> {
+    pub(crate) fn next_failure(&mut self) -> Option<FailedLogin> {
         self.failures.as_mut()?.pop_front()
     }
 
     /// A login has failed on another core.
-    pub(crate) fn failed_elsewhere(&mut self, failure: &Failure, now: Instant) {
+    pub(crate) fn failed_elsewhere(&mut self, failure: &FailedLogin, now: Instant) {
         self.throttle.failure_known(failure.peer, &failure.name, now);
     }
 

@@ -11,9 +11,9 @@ use store::{AccountId, DeliveryId, INBOX, Outcome, Recipient, Refusal, Uid, UidR
 use tasks::Continuation;
 use tls::Day;
 
-use crate::cores::Message;
 use crate::engine::Engine;
 use crate::life::ENGINE;
+use crate::links::Message;
 
 use super::Point;
 use super::{Certificates, Entry, Expect, Obstacle, Origin, Shown, Upload, described, read};

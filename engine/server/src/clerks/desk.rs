@@ -12,7 +12,7 @@ use tasks::Continuation;
 use webmail::{Desk, Excess, Posting, QueueAsked, QueueTold, Which, WrittenRows};
 
 use crate::allowances;
-use crate::cores::Message;
+use crate::links::Message;
 use crate::queue;
 use crate::subsystem::Subsystem;
 

@@ -13,37 +13,17 @@ use alloc::boxed::Box;
 
 use channel::{Class, Ticket};
 use http::{Reply, Status};
-use machine::CoreId;
-use store::AccountId;
+use machine::{CoreId, Entropy};
+use store::{AccountId, Outcome};
 use tasks::FrameId;
-use webmail::{Piece, Visit};
+use webmail::{Piece, QueueTold, Visit};
 
 use crate::common::Common;
-use crate::cores::Message;
 use crate::engine::Engine;
+use crate::links::Message;
 use crate::listeners::giver_of;
 
-use super::{Answer, Told};
-
-/// What a core asks of the request handlers of another.
-pub(crate) enum Asked {
-    /// The client of the session of this frame asks for something.
-    Visit(FrameId, Box<Visit>),
-    /// A piece of the message with this number has come.
-    Piece(u64, Piece),
-    /// The client wants more of the reply with this number.
-    Wanted(u64),
-    /// Nothing listens any more to the reply with this number, or its message does not come.
-    Left(u64),
-}
-
-/// What request handlers tell the core of a connection.
-pub(crate) enum Replied {
-    /// The answer to a visit from the session of this frame.
-    Visit(FrameId, Box<Answer>),
-    /// More of a reply that stays open, or its end.
-    GoesOn(FrameId, Box<Told>),
-}
+use super::told::{Asked, Replied, Told};
 
 impl Common {
     /// The client of the session of `frame` asks for something of an account's webmail. The answer
@@ -105,8 +85,67 @@ impl Common {
 }
 
 impl Engine {
+    /// Phase 4 too: clerks who can go on do, and answers are brought to who asked.
+    #[inline(never)]
+    pub(crate) fn let_clerks_work(&mut self, entropy: &mut dyn Entropy) {
+        let (clerks, mut office) = self.common.clerks_at_work(entropy);
+        clerks.work(&mut office);
+        self.end_outdated_sessions();
+        self.bring_replies();
+    }
+
+    /// The signature that a request handler has asked for was computed.
+    pub(crate) fn clerk_signs(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
+        let (clerks, mut office) = self.common.clerks_at_work(entropy);
+        clerks.sign(frame, &mut office);
+    }
+
+    /// Another core knows the password that a clerk has told it.
+    pub(crate) fn password_known(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
+        if self.common.clerks.heard(frame) {
+            self.clerk_woken(frame, Outcome::Changed, entropy);
+        }
+    }
+
+    /// What clerks have asked about the queue of this core is told them, on whatever core they are.
+    pub(crate) fn tell_of_queue(&mut self, entropy: &mut dyn Entropy) {
+        while let Some((ticket, told)) = self.common.queue.next_told() {
+            if ticket.core == self.core {
+                self.queue_told(ticket.frame, told, entropy);
+            } else {
+                let message = Message::QueueTold(ticket.frame, Box::new(told));
+                self.common.links.tell(ticket.core, Class::Answer, message);
+            }
+        }
+    }
+
+    /// A core has told what a clerk asks about the queue.
+    pub(crate) fn queue_told(&mut self, frame: FrameId, told: QueueTold, entropy: &mut dyn Entropy) {
+        if self.common.clerks.told(frame, told) {
+            self.clerk_woken(frame, Outcome::Changed, entropy);
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn clerk_woken(&mut self, frame: FrameId, outcome: Outcome, entropy: &mut dyn Entropy) {
+        if self.common.clerks.at_work.get(frame).is_none() {
+            return self.common.store.forget(outcome);
+        }
+        let (clerks, mut office) = self.common.clerks_at_work(entropy);
+        clerks.step(frame, &mut office, |clerk, desk| clerk.woken(outcome, desk));
+        self.end_outdated_sessions();
+    }
+
+    /// A clerk may have told a new password: whoever has logged in on this core by the old one is
+    /// logged out.
+    fn end_outdated_sessions(&mut self) {
+        while let Some(account) = self.common.store.next_outdated() {
+            self.end_sessions_of(account);
+        }
+    }
+
     /// Brings what the request handlers of this core have for others to where it is wanted.
-    pub(super) fn bring_replies(&mut self) {
+    fn bring_replies(&mut self) {
         while let Some((ticket, answer)) = self.common.clerks.answers.pop_front() {
             match ticket.core == self.core {
                 true => self.session_visit_answered(ticket.frame, answer),
