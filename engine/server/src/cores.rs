@@ -44,12 +44,12 @@ use channel::{Class, Links, Ticket};
 use configuration::Configuration;
 use dkim::SigningKey;
 use http::Site;
-use machine::{CoreId, Machine};
+use machine::{CoreId, Entropy, Machine};
 use mail::Greylist;
+use shards::{Archive, Event};
 use sometimes::{buggify, sometimes};
 use tls::{Authorities, Certificate};
 
-use crate::archive::{Archive, News, Request};
 use crate::common::Common;
 use crate::engine::{Engine, budget_of};
 use crate::links::Message;
@@ -182,46 +182,31 @@ impl Engine {
                 self.jobs_done(machine);
             }
             Message::LoginFailed(failure) => self.common.logins.failed_elsewhere(&failure, self.common.turn.now),
-            Message::Request(request) => match request {
-                Request::PasswordKnown(frame) => self.password_known(frame, machine),
-                request => self.common.store.own.requested(from, request),
-            },
+            Message::Shards(message) => {
+                if let Some(event) = self.common.store.message_arrived(from, message) {
+                    self.heard_of_shards(event, machine);
+                }
+            }
             Message::ClerksAsked(asked) => self.common.clerks_asked(from, asked),
             Message::ClerksReplied(replied) => self.clerks_replied(from, replied),
             Message::QueueAsked(frame, asked) => self.common.queue.asked(Ticket { core: from, frame }, *asked),
             Message::QueueTold(frame, told) => self.queue_told(frame, *told, machine),
-            Message::News(news) => self.news_arrived(from, news),
             Message::Over => self.common.links.end(from),
-            Message::Errand(errand) => self.common.store.own.store.errand_arrived(from, errand),
-            Message::Answer(answer) => self.common.store.own.store.answer_arrived(answer),
         }
     }
 
-    fn news_arrived(&mut self, from: CoreId, news: News) {
-        let Some(elsewhere) = self.common.store.elsewhere() else { return };
-        match news {
-            News::PageDone(page) => elsewhere.distant.page_done(page),
-            News::Woken(purpose, wake) => elsewhere.distant.woken(purpose, wake),
-            News::Prepared(letter) => elsewhere.distant.prepared(letter),
-            News::Password(frame, changed) => {
-                let account = elsewhere.password_changed(changed);
-                self.end_sessions_of(account);
-                self.common.store.ask(from, Request::PasswordKnown(frame));
-            }
-            News::Status(status) => elsewhere.distant.status_changed(from, status),
-            News::Replied(at, reply) => self.session_replied(at.frame, reply),
-            News::Share(share) => {
-                self.common.store.own.store.take_over(share);
-                self.common.store.ask(from, Request::TookOver);
-            }
-            News::Serve(accounts, owners) => {
-                self.common.compute.make_room_for(accounts.password_hashes());
-                elsewhere.accounts = accounts;
-                self.common.store.served_by(owners);
+    /// What has come from another core's stores concerns more than the stores.
+    fn heard_of_shards(&mut self, event: Event, entropy: &mut dyn Entropy) {
+        match event {
+            Event::PasswordChanged(account) => self.end_sessions_of(account),
+            Event::PasswordKnown(frame) => self.password_known(frame, entropy),
+            Event::Replied(at, reply) => self.session_replied(at.frame, reply),
+            Event::Serve => {
+                let Common { compute, store, .. } = &mut self.common;
+                compute.make_room_for(store.password_hashes());
                 self.listen();
-                self.common.store.ask(from, Request::Serving);
             }
-            News::Stop => self.begin_stopping(),
+            Event::Stop => self.begin_stopping(),
         }
     }
 
@@ -268,11 +253,13 @@ impl Engine {
         }
         let (parcels, Common { links, store, connections, .. }) = (&mut self.parcels, &mut self.common);
         links.post(
-            |core, class| match class {
-                Class::Control => next_parcel(core, parcels).or_else(|| next_of_disk(core, store)),
-                Class::Answer => store.own.next_news(core).map(Message::News),
-                Class::Bulk => next_request(core, store).or_else(|| connections.next_message(core).map(Message::Net)),
-                Class::Hearsay => None,
+            |core, class| {
+                let of_shards = |store: &mut Archive| store.next_message(core, class).map(Message::Shards);
+                match class {
+                    Class::Control => next_parcel(core, parcels).or_else(|| of_shards(store)),
+                    Class::Bulk => of_shards(store).or_else(|| connections.next_message(core).map(Message::Net)),
+                    Class::Answer | Class::Hearsay => of_shards(store),
+                }
             },
             |core| machine.wake(core),
         );
@@ -297,15 +284,4 @@ impl Engine {
 fn next_parcel(core: CoreId, parcels: &mut Option<Parcels>) -> Option<Message> {
     let parcels = parcels.as_mut().filter(|parcels| parcels.sender == core)?;
     parcels.next_filled().map(Message::Parcel)
-}
-
-/// The next thing that this core wants of the disk, or that came of what another one wanted.
-fn next_of_disk(core: CoreId, store: &mut Archive) -> Option<Message> {
-    let store = &mut store.own.store;
-    let errand = if core == CoreId::FIRST { store.next_errand() } else { None };
-    errand.map(Message::Errand).or_else(|| store.next_answer(core).map(Message::Answer))
-}
-
-fn next_request(core: CoreId, store: &mut Archive) -> Option<Message> {
-    store.elsewhere()?.distant.next_request(core).map(Message::Request)
 }

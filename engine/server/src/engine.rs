@@ -250,7 +250,9 @@ impl Engine {
                 Some(Subsystem::Webmail) => self.clerk_woken(frame, outcome, machine),
                 Some(Subsystem::Submission) => self.carrier_woken(frame, outcome, machine),
                 Some(Subsystem::Outbound) => self.queue_woken(frame, entry, outcome),
-                Some(Subsystem::Auth | Subsystem::Shards) | None => {
+                // What is noted for an account has nothing that waits for it.
+                Some(Subsystem::Shards) => self.common.store.forget(outcome),
+                Some(Subsystem::Auth) | None => {
                     unreachable!("{entry:?} belongs to no subsystem that waits here")
                 }
             }
@@ -290,7 +292,7 @@ impl Engine {
 
     /// Phase 5: the turn's writes go out as one group, the turn's replies as segments, and each doorbell is rung once.
     fn out(&mut self, machine: &mut impl Machine) {
-        self.common.store.own.turn_ended();
+        self.common.store.turn_ended();
         if self.core == CoreId::FIRST {
             self.ask_disk(machine);
         }

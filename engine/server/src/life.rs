@@ -11,7 +11,6 @@ use net::{Address, Counter, Service};
 use store::{Owners, State};
 use tasks::FrameId;
 
-use crate::archive::Request;
 use crate::clock;
 use crate::common::Common;
 use crate::engine::Engine;
@@ -239,18 +238,13 @@ impl Engine {
 
     /// Hands over to the other cores what they are to own; once all have it, they are told to serve.
     fn share_out(&mut self, owners: Option<Owners>) {
-        let own = &mut self.common.store.own;
-        let cores = self.common.links.cores();
-        let Some(owners) = owners.or_else(|| own.share_out(cores)) else { return };
+        let Common { store, links, .. } = &mut self.common;
+        let Some(owners) = owners.or_else(|| store.share_out(links.cores())) else { return };
         self.life = Life::Sharing(Some(owners));
-        if own.is_taken_over(owners) {
-            let store = &mut self.common.store;
-            store.served_by(owners);
-            if let Some(accounts) = store.elsewhere().map(|elsewhere| Arc::clone(&elsewhere.accounts)) {
-                let shown = self.certificates.shown();
-                self.common.links.tell_others(Class::Answer, || Message::Certificates(Arc::clone(shown)));
-                store.own.tell_to_serve(&accounts, owners);
-            }
+        if store.is_taken_over(owners) {
+            let shown = self.certificates.shown();
+            links.tell_others(Class::Answer, || Message::Certificates(Arc::clone(shown)));
+            store.begin_serving(owners);
             self.life = Life::Assembling;
             self.serve_when_all_do();
         }
@@ -258,7 +252,7 @@ impl Engine {
 
     /// The first core is the last one to listen, so that nobody who has heard of it is refused by another.
     fn serve_when_all_do(&mut self) {
-        if self.common.store.own.all_others_serve() {
+        if self.common.store.all_others_serve() {
             self.common.console.print(format_args!("serving {} as {}", self.common.directory, self.common.hostname));
             self.listen();
         }
@@ -288,7 +282,7 @@ impl Engine {
             .console
             .print(format_args!("stopping: {} connections are told", self.common.connections.net().connection_count()));
         if self.core == CoreId::FIRST {
-            self.common.store.own.tell_to_stop();
+            self.common.store.tell_to_stop();
         }
         SERVICES.iter().for_each(|service| self.common.connections.stop_listening(service.port));
         self.disk_again = None;
@@ -354,7 +348,7 @@ impl Engine {
         if self.core == CoreId::FIRST {
             self.common.console.print(format_args!("stopped"));
         } else {
-            self.common.store.ask(CoreId::FIRST, Request::Left);
+            self.common.store.leave_first();
             self.common.links.tell_others(Class::Hearsay, || Message::Over);
         }
         self.life = Life::Stopped(Ending::Asked);
@@ -372,7 +366,7 @@ impl Engine {
 
     /// Whether no other core may ask for something any more, or there is none.
     fn are_others_over(&self) -> bool {
-        self.common.store.own.is_last()
+        self.common.store.is_last()
     }
 
     /// Whether no connection is left.

@@ -7,25 +7,17 @@ use compute::JobMessage;
 use mail::{FailedLogin, Met};
 use net::NetMessage;
 use resolver::NameMessage;
-use store::{Answer, Errand};
 use tasks::FrameId;
 use webmail::{QueueAsked, QueueTold};
 
-use crate::archive::{News, Request};
 use crate::certificates::shown::{Replaced, Shown, Upload};
 use crate::clerks::told::{Asked, Replied};
 use crate::sending::Parcel;
 
 /// What one core tells another.
 pub(crate) enum Message {
-    /// To the owner of accounts.
-    Request(Request),
-    /// From the owner of accounts.
-    News(News),
-    /// To the first core, which has the disk.
-    Errand(Errand),
-    /// From the first core, which has the disk.
-    Answer(Answer),
+    /// From stores to stores.
+    Shards(shards::Message),
     /// From network to network.
     Net(NetMessage),
     /// A frame to be sent, from a core that has no queue of the card's.

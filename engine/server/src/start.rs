@@ -54,7 +54,7 @@ impl Engine {
         let tls = TlsTable::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections);
         let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
         // Each draws from the machine in its turn: another order would be another run of a simulation.
-        let store = Archive::new((core, cores), &sizes, random(machine), machine.disk());
+        let store = Archive::new((core, cores), &sizes.of_shards(cores), random(machine), machine.disk());
         let [identifiers, of_inbound] = Identifiers::pair(u64::from_le_bytes(random(machine)));
         let memory = MemoryBudget::new(sizes.memory_pool_bytes(), random(machine));
         let keys = [random(machine), random(machine)];
