@@ -18,7 +18,7 @@
 //! In a turn messages are taken in phase 2, a bounded number from each ring, and sent in phase 5; whoever was sent something is
 //! woken. What a full ring does not take waits where it is until the next turn.
 //!
-//! - **The store**: each core owns the shards of some accounts, and what concerns others is asked of their owners: see `archive`.
+//! - **The store**: each core owns the shards of some accounts, and what concerns others is asked of their owners: see crate `shards`.
 //!   The disk has one queue for us, and the first core has it: the stores of others run errands to it (crate `store`).
 //! - **The network**: a connection belongs to the core that received its SYN: see `net`.
 //! - **Life**: the first core opens the disk, makes the accounts, hands over to the others their shares of the shards, and tells them
