@@ -5,6 +5,7 @@
 //!
 //! Invariants:
 //! - Pages of a letter are appended in the order in which they came, and each goes home once it is.
+//! - A letter that waits to be begun is known, so that no more of them wait than there are places.
 //! - A letter that the store refused is refused once to its core, and whatever comes of it later goes home unlooked at.
 //! - Who finds the store busy waits here, first come first served; his core does not ask again. So do letters that other cores
 //!   have begun when there are as many as may be: there is always a place for each that this core may begin.
@@ -326,9 +327,12 @@ impl Desk {
     fn abort(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
         let Some(arrival) = self.arrival(core, letter) else { return };
         sometimes!(DeskForgets);
-        if let Some(Ok(delivery)) = arrival.delivery {
-            store.abort(delivery);
+        match arrival.delivery {
+            Some(Ok(delivery)) => store.abort(delivery),
+            Some(Err(_)) => {}
+            None => self.beginning.retain(|waiting| *waiting != (core, letter)),
         }
+        let Some(arrival) = self.arrival(core, letter) else { return };
         let pages = core::mem::take(&mut arrival.pages);
         pages.into_iter().for_each(|(page, _)| self.tell(core, News::PageDone(page)));
         self.forget(core, letter);
@@ -386,13 +390,8 @@ mod tests {
 
     /// For so many messages at a time.
     fn limits(letters: usize) -> Limits {
-        let store = store::Limits {
-            deliveries: 4,
-            recipients: 8,
-            reads: 4,
-            buffer_bytes: 64 * 1024,
-            resident_bytes: 1 << 20,
-        };
+        let store =
+            store::Limits { deliveries: 4, recipients: 8, reads: 4, buffer_bytes: 64 * 1024, resident_bytes: 1 << 20 };
         Limits { store, transactions: letters, letters_for_others: 4 }
     }
 
@@ -405,5 +404,20 @@ mod tests {
         let told = desk.next_news(CoreId(1));
         assert!(matches!(told, Some(News::Status(Status { is_short_of_buffers: false, .. }))));
         assert!(desk.next_news(CoreId(1)).is_none() && !desk.has_news());
+    }
+    #[test]
+    fn a_message_that_is_given_up_waits_no_more_to_be_begun() {
+        let mut desk = Desk::new(CoreId::FIRST, 2, &limits(0));
+        let mut store = Store::guest(limits(0).store, [0; 32]);
+        for round in 0..1000 {
+            let letter = Letter(tasks::FrameId::new(round % 4, round));
+            let recipients = alloc::vec![store::Recipient::inbox(store::AccountId(1))];
+            let page = Box::new(Page { letter, recipients, length: 0, octets: [0; crate::messages::PAGE_OCTETS] });
+            desk.requested(CoreId(1), Request::Octets { page, end: None }, &mut store);
+            assert!(!desk.is_at_rest());
+            desk.requested(CoreId(1), Request::Abort(letter), &mut store);
+            assert!(matches!(desk.next_news(CoreId(1)), Some(News::PageDone(_))), "its page goes home");
+        }
+        assert!(desk.is_at_rest() && desk.beginning.is_empty());
     }
 }
