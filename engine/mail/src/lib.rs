@@ -15,5 +15,5 @@ mod verified;
 pub use greylist::{Greylist, Met, Origin};
 pub use password::{HashError, Hasher, MEMORY_KIB_MAX, SALT_BYTES, WORK_KIB_MAX, check_hash};
 pub use strangers::{ConnectionKind, Deed, NETWORK_SHARE, StrangerLimits, Strangers};
-pub use throttle::{PENDING_MAX, Throttle};
+pub use throttle::{FailedLogin, PENDING_MAX, Throttle};
 pub use verified::VerifiedLogins;

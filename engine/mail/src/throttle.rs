@@ -8,6 +8,7 @@
 //!   late answer for a wrong password, and hangs up, gains nothing either.
 //! - The table is of a fixed size. A new entry displaces the least guilty one of its set, never one with undecided logins.
 
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::hash::Hasher;
@@ -32,6 +33,15 @@ const HALF_LIFE: Micros = Micros::from_secs(300);
 
 const WAYS: usize = 4;
 const SETS: usize = 1024;
+
+/// A login that has failed, as other cores are told of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FailedLogin {
+    /// The client.
+    pub peer: IpAddr,
+    /// The name that it has said.
+    pub name: String,
+}
 
 #[derive(Clone, Copy, Default)]
 struct Record {

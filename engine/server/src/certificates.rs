@@ -21,31 +21,33 @@
 mod asking;
 mod keeping;
 mod reading;
+pub(crate) mod shown;
 
 use alloc::boxed::Box;
-use alloc::format;
+use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use configuration::CERTIFICATES_MAX;
+use channel::{Class, Ticket};
 use http::Remembered;
-use machine::{CoreId, UnixTime};
+use machine::CoreId;
 use store::{Outcome, Uid};
-use tasks::FrameId;
 use tls::{Certificate, Day};
 
-use crate::cores::Message;
 use crate::engine::Engine;
 use crate::expiry::Expiry;
+use crate::links::Message;
 use crate::subsystem::Subsystem;
 
 use keeping::Keeping;
 use reading::Reading;
+use shown::{Entry, Origin};
 
 pub use asking::CERTIFICATE_PATH;
 pub(crate) use asking::{METHODS, UPLOAD_BYTES_MAX, Wish, reply_to, unknown};
+pub(crate) use shown::{Obstacle, Replaced, Shown, Upload};
 
 tasks::points! {
     /// Where the engine waits for the store with a certificate.
@@ -64,56 +66,11 @@ const ACCOUNT: &str = "certificates";
 /// Certificates that wait for their turn.
 const UPLOADS_MAX: usize = 8;
 
-/// Why a certificate does not count, in few words; the reason goes with it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Obstacle {
-    /// It is not to be used.
-    Unfit,
-    /// There is no space to keep it.
-    NoSpace,
-    /// It may be tried again.
-    Later,
-}
-
-/// What came of a certificate that was sent: what there is now, or why there is no change.
-pub(crate) type Replaced = Result<String, (Obstacle, String)>;
-
-/// A certificate that is to take the place of others.
-pub(crate) struct Upload {
-    /// The core of the session that sent it, if that is another.
-    pub(crate) core: Option<CoreId>,
-    pub(crate) frame: FrameId,
-    /// With its chain and its key.
-    pub(crate) pem: Vec<u8>,
-}
-
-/// The certificates that are shown, the one for everybody else first.
-#[derive(Debug, Default)]
-pub(crate) struct Shown {
-    version: u32,
-    all: Vec<Entry>,
-}
-
-#[derive(Clone, Debug)]
-struct Entry {
-    certificate: Certificate,
-    /// Since when it counts: since it came, or, of the configuration's, since it is valid.
-    since: UnixTime,
-    origin: Origin,
-}
-
-/// Where a certificate is from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Origin {
-    Configuration,
-    /// A letter that is on its way into the store.
-    Arriving,
-    Letter(Uid),
-}
-
 /// What a core knows of all this.
 pub(crate) struct Certificates {
     shown: Arc<Shown>,
+    /// Those that are to take the place of others, the first one first.
+    pub(crate) uploads: VecDeque<Upload>,
     expect: Expect,
     /// The account was asked for.
     is_account_made: bool,
@@ -130,7 +87,7 @@ enum Expect {
     /// The store, which keeps one.
     Kept(Box<Keeping>),
     /// Other cores, so many of them, to show one.
-    Shown { core: Option<CoreId>, frame: FrameId, left: usize },
+    Shown { ticket: Ticket, left: usize },
 }
 
 impl Certificates {
@@ -142,46 +99,27 @@ impl Certificates {
             origin: Origin::Configuration,
         };
         let shown = Shown { version: 0, all: configured.into_iter().map(entry).collect() };
-        Certificates { shown: Arc::new(shown), expect: Expect::Upload, is_account_made: false, unread: Vec::new() }
+        Certificates {
+            shown: Arc::new(shown),
+            uploads: VecDeque::new(),
+            expect: Expect::Upload,
+            is_account_made: false,
+            unread: Vec::new(),
+        }
     }
 
     pub(crate) fn shown(&self) -> &Arc<Shown> {
         &self.shown
     }
 
+    /// Whether certificates are to take the place of others.
+    pub(crate) fn has_uploads(&self) -> bool {
+        !self.uploads.is_empty()
+    }
+
     /// The store could not make the account, and is asked again.
     pub(crate) fn make_account_again(&mut self) {
         self.is_account_made = false;
-    }
-}
-
-impl Shown {
-    /// The list with `new` in it. Errors: why not.
-    fn with(&self, new: Entry) -> Result<Shown, String> {
-        let is_newer = |own: &Entry| own.origin == Origin::Configuration && own.since > new.since;
-        if self.all.iter().any(|own| is_newer(own) && own.certificate.covers(&new.certificate)) {
-            return Err("the configuration has one for the same names whose validity began later".into());
-        }
-        let shares = |own: &Entry| !is_newer(own) && own.certificate.shares_a_name_with(&new.certificate);
-        let stays = |own: &&Entry| is_newer(own) || !new.certificate.covers(&own.certificate);
-        let place = self.all.iter().position(shares).unwrap_or(self.all.len());
-        let (before, behind) = self.all.split_at_checked(place).unwrap_or_default();
-        let behind = behind.iter().filter(stays);
-        let all: Vec<Entry> = before.iter().chain([&new]).chain(behind).cloned().collect();
-        let of_letters = all.iter().filter(|own| own.origin != Origin::Configuration).count();
-        if of_letters > CERTIFICATES_MAX {
-            return Err(format!("there are {CERTIFICATES_MAX} for other names already"));
-        }
-        Ok(Shown { version: self.version + 1, all })
-    }
-
-    fn certificates(&self) -> Vec<Certificate> {
-        self.all.iter().map(|entry| entry.certificate.clone()).collect()
-    }
-
-    /// Whether the letter of this number is shown.
-    fn has_letter(&self, uid: Uid) -> bool {
-        self.all.iter().any(|entry| entry.origin == Origin::Letter(uid))
     }
 }
 
@@ -212,30 +150,30 @@ fn read(pem: &[u8]) -> Result<Certificate, String> {
 impl Engine {
     /// Whether a certificate is there, and nothing keeps it from being looked at.
     pub(crate) fn has_upload_to_take_up(&self) -> bool {
-        !self.common.uploads.is_empty() && matches!(self.certificates.expect, Expect::Upload)
+        self.certificates.has_uploads() && matches!(self.certificates.expect, Expect::Upload)
     }
 
     /// The next certificate goes to the core that keeps them, or is looked at if that is this one.
     #[cold]
     #[inline(never)]
     pub(crate) fn take_up_upload(&mut self) {
-        while self.common.uploads.len() > UPLOADS_MAX {
-            let Some(upload) = self.common.uploads.pop_back() else { return };
-            self.answer_upload(upload.core, upload.frame, Err((Obstacle::Later, "too many at a time\n".into())));
+        while self.certificates.uploads.len() > UPLOADS_MAX {
+            let Some(upload) = self.certificates.uploads.pop_back() else { return };
+            self.answer_upload(upload.ticket, Err((Obstacle::Later, "too many at a time\n".into())));
         }
         if !self.has_upload_to_take_up() {
             return;
         }
-        let Some(upload) = self.common.uploads.pop_front() else { return };
+        let Some(upload) = self.certificates.uploads.pop_front() else { return };
         match self.common.store.find(ACCOUNT) {
             None => {
                 let why = "the machine has no account to keep it in\n";
-                self.answer_upload(upload.core, upload.frame, Err((Obstacle::Later, why.into())));
+                self.answer_upload(upload.ticket, Err((Obstacle::Later, why.into())));
             }
             Some(account) if self.common.store.owner(account) == self.core => self.begin_keeping(upload, account),
             Some(account) => {
                 let keeper = self.common.store.owner(account);
-                self.tell_core(keeper, Message::Upload(Box::new(upload)));
+                self.common.links.tell(keeper, Class::Answer, Message::Upload(Box::new(upload)));
             }
         }
     }
@@ -250,11 +188,9 @@ impl Engine {
     }
 
     /// Tells the session that sent a certificate what came of it.
-    fn answer_upload(&mut self, core: Option<CoreId>, frame: FrameId, replaced: Replaced) {
-        match core {
-            None => self.session_certificate_replaced(frame, replaced),
-            Some(core) => self.tell_core(core, Message::Uploaded(frame, Box::new(replaced))),
-        }
+    fn answer_upload(&mut self, ticket: Ticket, replaced: Replaced) {
+        let uploaded = Message::Uploaded(ticket.frame, Box::new(replaced));
+        self.common.links.tell(ticket.core, Class::Answer, uploaded);
     }
 
     /// Shows these certificates from now on, unless what is shown is newer.
@@ -282,6 +218,6 @@ impl Engine {
     /// The core that keeps them has replaced one.
     pub(crate) fn certificates_arrived(&mut self, from: CoreId, shown: Arc<Shown>) {
         self.show(shown);
-        self.tell_core(from, Message::CertificatesShown);
+        self.common.links.tell(from, Class::Answer, Message::CertificatesShown);
     }
 }

@@ -8,32 +8,35 @@
 //! - There are at most [`CLERKS_MAX`] clerks, beside those whose replies have begun (`streams.rs`) or to whom letters come (`letters.rs`); visits that find all of them at work wait, first come first served.
 
 mod desk;
+mod messages;
+pub(crate) mod told;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use channel::{Links, Ticket};
 use compute::Compute;
-use http::{End, Reply};
+use http::End;
 use machine::{CoreId, Entropy, Turn};
 use signing::{Signer, Signing};
 use store::{AccountId, AccountInfo, Outcome, Store};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
 
-use crate::archive::{Archive, LetterId, News};
+use crate::archive::{Archive, LetterId};
 use crate::common::Common;
 use crate::console::ConsoleLines;
 use crate::directory::Directory;
-use crate::engine::Engine;
 use crate::holds::Holds;
 use crate::letters::{self, LETTERS_MAX, Letters};
+use crate::links::Message;
 use crate::listeners::{Listeners, number_of};
 use crate::queue::Outbound;
 use crate::streams::{self, STREAMS_MAX, Streams};
-use crate::visitor::Visitor;
 
 use desk::Point;
+pub(crate) use told::{Answer, Told};
 
 /// Clerks of a core.
 const CLERKS_MAX: usize = 64;
@@ -44,39 +47,14 @@ const SESSIONS_MAX: usize = 4096;
 /// A clerk whom there never is.
 const NOBODY: FrameId = FrameId::new(u32::MAX, 0);
 
-/// What is answered to a visit.
-pub(crate) struct Answer {
-    pub(crate) told: Told,
-    /// Bytes of the visit's form.
-    pub(crate) form_bytes: usize,
-}
-
-/// What somebody is told who came.
-pub(crate) enum Told {
-    /// This.
-    Reply(Reply),
-    /// That his form may come.
-    Admitted,
-    /// That nobody knows him any more.
-    Stranger,
-    /// That his letter may come, under this number.
-    Awaited(u64),
-    /// That the piece of it was taken which came.
-    Taken(u64),
-    /// More of the reply with this number, which stays open.
-    More(u64, Vec<u8>),
-    /// That there is no more of it, and why.
-    NoMore(u64, End),
-}
-
 /// The clerks of a core.
 pub(crate) struct Clerks {
     sessions: Sessions,
     at_work: FrameTable<Working>,
     /// Those who found the store busy.
     again: Vec<FrameId>,
-    waiting: VecDeque<(Visitor, Box<Visit>)>,
-    answers: VecDeque<(Visitor, Answer)>,
+    waiting: VecDeque<(Ticket, Box<Visit>)>,
+    answers: VecDeque<(Ticket, Answer)>,
     /// Pages that are told of changes.
     pub(crate) listeners: Listeners,
     /// Clerks whose replies have begun.
@@ -86,12 +64,12 @@ pub(crate) struct Clerks {
     /// Replies that stayed open, and letters that came, so far.
     numbered: u64,
     /// What is told on those that are open.
-    news: VecDeque<(Visitor, Told)>,
+    news: VecDeque<(Ticket, Told)>,
 }
 
 /// A clerk at work.
 struct Working {
-    visitor: Visitor,
+    visitor: Ticket,
     /// Bytes of the form that he works on.
     form_bytes: usize,
     clerk: Box<Clerk>,
@@ -109,6 +87,7 @@ struct Working {
 
 /// What clerks work with.
 pub(crate) struct Office<'a> {
+    pub(crate) links: &'a mut Links<Message>,
     pub(crate) archive: &'a mut Archive,
     pub(crate) holds: &'a mut Holds,
     pub(crate) outbound: &'a mut Outbound,
@@ -152,7 +131,7 @@ impl Clerks {
     }
 
     /// Somebody comes.
-    pub(crate) fn visited(&mut self, visitor: Visitor, visit: Box<Visit>) {
+    pub(crate) fn visited(&mut self, visitor: Ticket, visit: Box<Visit>) {
         self.waiting.push_back((visitor, visit));
     }
 
@@ -214,7 +193,7 @@ impl Clerks {
     }
 
     /// A letter is to come to this clerk.
-    fn letter_comes(&mut self, visitor: Visitor, clerk: Box<Clerk>, core: CoreId) {
+    fn letter_comes(&mut self, visitor: Ticket, clerk: Box<Clerk>, core: CoreId) {
         let (number, account) = (self.next_number(core), clerk.account());
         let begun = self.at_work.insert(Working { number: Some(number), ..Working::begin(visitor, 0, clerk) });
         let told = match begun {
@@ -298,7 +277,7 @@ impl Clerks {
         &mut self,
         frame: FrameId,
         stream: Stream,
-        (visitor, form_bytes, account): (Visitor, usize, AccountId),
+        (visitor, form_bytes, account): (Ticket, usize, AccountId),
         core: CoreId,
     ) {
         let number = self.next_number(core);
@@ -334,7 +313,7 @@ impl Clerks {
         number_of(self.numbered, core)
     }
 
-    fn answer(&mut self, visitor: Visitor, told: Told, form_bytes: usize) {
+    fn answer(&mut self, visitor: Ticket, told: Told, form_bytes: usize) {
         self.answers.push_back((visitor, Answer { told, form_bytes }));
     }
 
@@ -384,30 +363,36 @@ impl Clerks {
 }
 
 impl Working {
-    fn begin(visitor: Visitor, form_bytes: usize, clerk: Box<Clerk>) -> Working {
+    fn begin(visitor: Ticket, form_bytes: usize, clerk: Box<Clerk>) -> Working {
         Working { visitor, form_bytes, clerk, letter: None, signing: None, unheard: 0, told: Vec::new(), number: None }
     }
 }
 
 impl Common {
-    /// The client of the session of `frame` asks for something of an account's webmail: what is answered is told later.
-    pub(crate) fn visit(&mut self, account: AccountId, frame: FrameId, visit: Visit) {
-        self.bodies += visit.form_bytes();
-        if let Some(visit) = self.store.visit(account, frame, Box::new(visit)) {
-            self.clerks.visited(Visitor { core: None, frame }, visit);
-        }
-    }
-
     /// The clerks, and what they and others work with.
     pub(crate) fn clerks_at_work<'a>(
         &'a mut self,
         outbound: &'a mut Outbound,
         entropy: &'a mut dyn Entropy,
     ) -> (&'a mut Clerks, Office<'a>) {
-        let Common { clerks, holds, rows, store, directory, signer, compute, hostname, console, turn, .. } = self;
+        let Common {
+            clerks,
+            links,
+            holds,
+            rows,
+            store,
+            directory,
+            signer,
+            compute,
+            hostname,
+            console,
+            turn,
+            ..
+        } = self;
         let letter_octets_max = smtp::Settings::default().message_bytes_max;
         let archive = store;
         let office = Office {
+            links,
             archive,
             holds,
             outbound,
@@ -422,65 +407,5 @@ impl Common {
             entropy,
         };
         (clerks, office)
-    }
-}
-
-impl Engine {
-    /// Phase 4 too: clerks who can go on do, and answers are brought to who asked.
-    #[inline(never)]
-    pub(crate) fn let_clerks_work(&mut self, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
-        clerks.work(&mut office);
-        self.end_outdated_sessions();
-        while let Some((visitor, answer)) = self.common.clerks.answers.pop_front() {
-            match visitor.core {
-                Some(core) => self.common.store.own.tell(core, News::VisitAnswered(visitor.frame, Box::new(answer))),
-                None => self.session_visit_answered(visitor.frame, answer),
-            }
-        }
-        while let Some((visitor, told)) = self.common.clerks.news.pop_front() {
-            match visitor.core {
-                Some(core) => self.common.store.own.tell(core, News::ReplyGoesOn(visitor.frame, Box::new(told))),
-                None => self.session_reply_goes_on(visitor.frame, told),
-            }
-        }
-    }
-
-    /// The signature that a request handler has asked for was computed.
-    pub(crate) fn clerk_signs(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
-        clerks.sign(frame, &mut office);
-    }
-
-    /// Another core knows the password that a clerk has told it.
-    pub(crate) fn password_known(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
-        if self.common.clerks.heard(frame) {
-            self.clerk_woken(frame, Outcome::Changed, entropy);
-        }
-    }
-
-    /// A core has told what a clerk asks about the queue.
-    pub(crate) fn queue_told(&mut self, frame: FrameId, told: QueueTold, entropy: &mut dyn Entropy) {
-        if self.common.clerks.told(frame, told) {
-            self.clerk_woken(frame, Outcome::Changed, entropy);
-        }
-    }
-
-    #[inline(never)]
-    pub(crate) fn clerk_woken(&mut self, frame: FrameId, outcome: Outcome, entropy: &mut dyn Entropy) {
-        if self.common.clerks.at_work.get(frame).is_none() {
-            return self.common.store.forget(outcome);
-        }
-        let (clerks, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
-        clerks.step(frame, &mut office, |clerk, desk| clerk.woken(outcome, desk));
-        self.end_outdated_sessions();
-    }
-
-    /// A clerk may have told a new password: whoever has logged in on this core by the old one is
-    /// logged out.
-    fn end_outdated_sessions(&mut self) {
-        while let Some(account) = self.common.store.next_outdated() {
-            self.end_sessions_of(account);
-        }
     }
 }

@@ -1,9 +1,9 @@
 //! What all sessions of a core share: the network, the store, the clocks of this turn, and who is who.
 
-use alloc::collections::VecDeque;
 use alloc::string::String;
 
 use budget::MemoryBudget;
+use channel::Links;
 use compute::Compute;
 use connections::Connections;
 use http::{Remembered, Site};
@@ -14,11 +14,11 @@ use signing::Signer;
 use webmail::WrittenRows;
 
 use crate::archive::Archive;
-use crate::certificates::Upload;
 use crate::clerks::Clerks;
 use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::holds::Holds;
+use crate::links::Message;
 use crate::logins::{self, Logins};
 
 /// What all sessions share.
@@ -26,6 +26,8 @@ pub(crate) struct Common {
     pub(crate) turn: Turn,
     pub(crate) date_now: DateTimeNow,
     pub(crate) connections: Connections,
+    /// To and from all other cores.
+    pub(crate) links: Links<Message>,
     pub(crate) store: Archive,
     /// Who works on the webmail of this core's accounts.
     pub(crate) clerks: Clerks,
@@ -48,8 +50,6 @@ pub(crate) struct Common {
     pub(crate) names: Names,
     /// With what letters of our own users are signed.
     pub(crate) signer: Signer,
-    /// Certificates that are to take the place of others, the first one first.
-    pub(crate) uploads: VecDeque<Upload>,
     /// What clients make this core keep.
     pub(crate) memory: MemoryBudget,
     /// Bytes of bodies that this core's sessions of HTTP may hold.

@@ -15,8 +15,7 @@ use dns::Name;
 use smtp::{ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 use store::{AccountId, Recipient};
 
-use crate::allowances::Daily;
-use crate::archive::Archive;
+use crate::archive::{Archive, Daily};
 use crate::queue;
 
 /// Bytes of the longest canonical address: local part, `@`, domain.

@@ -13,6 +13,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use channel::Class;
 use compute::DoneJob;
 use connections::{Owner, Stir, TurnGate};
 use machine::{CoreId, Entropy, Instant, Machine, Micros, Sector, Turn};
@@ -25,9 +26,9 @@ use tasks::{Budget, Continuation, FrameId};
 use crate::certificates::Certificates;
 use crate::clock::time_of_day;
 use crate::common::Common;
-use crate::cores::{Lane, Message};
 use crate::expiry::Expiry;
 use crate::life::{DiskTrouble, Ending, Life};
+use crate::links::Message;
 use crate::making::Making;
 use crate::pressure::{Crowding, Shedding};
 use crate::queue::Outbound;
@@ -91,8 +92,6 @@ impl Computed {
 /// One core's engine. What several of them have to do with each other stands in `cores`.
 pub struct Engine {
     pub(crate) core: CoreId,
-    /// To and from all other cores.
-    pub(crate) lanes: Vec<Lane>,
     /// What this core sends through another one, if it has no queue of the card's.
     pub(crate) parcels: Option<Parcels>,
     /// What other cores send through this one, and the card had no room for yet.
@@ -135,7 +134,6 @@ pub struct Engine {
 impl Engine {
     pub(crate) fn with(
         core: CoreId,
-        lanes: Vec<Lane>,
         parcels: Option<Parcels>,
         (common, services, outbound): (Common, Services, Outbound),
         sizes: Sizes,
@@ -144,7 +142,6 @@ impl Engine {
     ) -> Engine {
         Engine {
             core,
-            lanes,
             parcels,
             to_transmit: VecDeque::new(),
             others_transmit_first: true,
@@ -192,9 +189,7 @@ impl Engine {
         self.completions(machine);
         self.deadlines();
         self.resume();
-        while let Some((frame, told)) = self.outbound.next_told() {
-            self.queue_told(frame, told, machine);
-        }
+        self.tell_of_queue(machine);
         if self.common.clerks.has_work(&self.common.store.own.store) {
             self.let_clerks_work(machine);
         }
@@ -209,7 +204,8 @@ impl Engine {
         }
         self.live(machine);
         self.look_at_expiry();
-        if !self.common.uploads.is_empty() {
+        self.own_messages(machine);
+        if self.certificates.has_uploads() {
             self.take_up_upload();
         }
         self.out(machine);
@@ -253,7 +249,9 @@ impl Engine {
                 Some(Subsystem::Webmail) => self.clerk_woken(frame, outcome, machine),
                 Some(Subsystem::Submission) => self.carrier_woken(frame, outcome, machine),
                 Some(Subsystem::Outbound) => self.queue_woken(frame, entry, outcome),
-                Some(Subsystem::Auth | Subsystem::Shards) | None => {
+                // What is noted for an account has nothing that waits for it.
+                Some(Subsystem::Shards) => self.common.store.forget(outcome),
+                Some(Subsystem::Auth) | None => {
                     unreachable!("{entry:?} belongs to no subsystem that waits here")
                 }
             }
@@ -293,7 +291,7 @@ impl Engine {
 
     /// Phase 5: the turn's writes go out as one group, the turn's replies as segments, and each doorbell is rung once.
     fn out(&mut self, machine: &mut impl Machine) {
-        self.common.store.own.turn_ended();
+        self.common.store.turn_ended();
         if self.core == CoreId::FIRST {
             self.ask_disk(machine);
         }
@@ -404,7 +402,7 @@ impl Engine {
         let Common { names, connections, turn, .. } = &mut self.common;
         names.work(turn.now, connections);
         while let Some((core, message)) = self.common.names.next_message() {
-            self.tell_core(core, Message::Name(message));
+            self.common.links.tell(core, Class::Answer, Message::Name(message));
         }
         self.tell_names();
     }
@@ -445,7 +443,7 @@ impl Engine {
         let has_more =
             self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.can_go_on();
         let has_more = has_more || self.common.holds.has_to_look() || self.common.names.is_stirred();
-        let has_more = has_more || self.outbound.has_to_look();
+        let has_more = has_more || self.outbound.has_to_look() || self.common.links.has_own();
         if has_more || self.common.connections.has_ready() || self.is_hurried() || self.has_upload_to_take_up() {
             return Next::Now;
         }

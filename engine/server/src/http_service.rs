@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use budget::Charge;
+use channel::{Class, Ticket};
 use connections::{Caller, Channel};
 use http::{Admission, DATE_BYTES, End, Exchange, Method, Question, Remembered, Reply, Secrecy, Site, Status};
 use machine::{Micros, Piece};
@@ -17,6 +18,7 @@ use tls::Text;
 
 use crate::certificates::{CERTIFICATE_PATH, METHODS, Upload};
 use crate::common::Common;
+use crate::links::Message;
 use crate::session::WaitsFor;
 use crate::sizes::KEPT_BYTES_LEAST;
 
@@ -362,7 +364,10 @@ impl http::Actions for Hands<'_> {
             *self.errand = errand.map(Box::new);
             return;
         }
-        self.common.uploads.push_back(Upload { core: None, frame: self.caller.connection.0, pem: body });
+        let own = self.common.links.own();
+        let ticket = Ticket { core: own, frame: self.caller.connection.0 };
+        let upload = Message::Upload(Box::new(Upload { ticket, pem: body }));
+        self.common.links.tell(own, Class::Answer, upload);
     }
 
     fn piece_arrived(&mut self, number: u64, bytes: Vec<u8>) {

@@ -15,9 +15,8 @@ use store::AccountId;
 use tasks::FrameId;
 use webmail::Piece;
 
-use crate::archive::{LetterId, Request};
-use crate::clerks::{Clerks, Office, Told};
-use crate::common::Common;
+use crate::archive::LetterId;
+use crate::clerks::{Clerks, Office};
 
 /// Letters that come to a core.
 pub(crate) const LETTERS_MAX: usize = 16;
@@ -101,41 +100,5 @@ impl Clerks {
         self.listeners.left(number);
         let frame = self.streams.end(number).or_else(|| self.letters.end(number))?;
         self.gone(frame)
-    }
-}
-
-impl Common {
-    /// A piece has come of the letter with this number.
-    pub(crate) fn piece_arrived(&mut self, number: u64, piece: Piece) {
-        if let Some(piece) = self.store.send_piece(number, piece) {
-            self.clerks.letters.piece_arrived(number, piece);
-        }
-    }
-
-    /// Nobody listens any more to the reply with this number, or its letter does not come.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn reply_left(&mut self, number: u64) {
-        if self.store.told_giver(number, Request::ReplyLeft(number)) {
-            self.left(number);
-        }
-    }
-
-    /// The same, of one whose number this core has given.
-    pub(crate) fn left(&mut self, number: u64) {
-        if let Some(letter) = self.clerks.left(number) {
-            self.store.abort(letter);
-        }
-    }
-}
-
-impl Told {
-    /// The number of what it names, if that is lost when nobody hears it.
-    pub(crate) fn number(&self) -> Option<u64> {
-        match self {
-            Told::Reply(reply) => reply.number(),
-            Told::Awaited(number) => Some(*number),
-            _ => None,
-        }
     }
 }

@@ -7,10 +7,9 @@
 //! |---|---|
 //! | `engine` | one turn, its six phases and their budgets |
 //! | `clock` | the time of day, and a clock that is wrong |
-//! | `cores` | many of them: what they tell each other |
+//! | `cores`, `links` | many of them: what they tell each other |
 //! | `sending` | how a core sends that has no queue of the card's |
-//! | `archive` | the store as sessions see it on every core, and what its owner does for the others |
-//! | `session` | what happens to a connection, told to its session |
+//! //! | `session` | what happens to a connection, told to its session |
 //! | `handshakes` | how a session begins to speak TLS |
 //! | `certificates` | certificates that take the place of others while the machine serves |
 //! | `expiry` | certificates that end soon |
@@ -21,15 +20,13 @@
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
 //! | `console` | the lines that a turn prints |
-//! | `subsystem` | whose frames wait for the store, or for what is computed |
-//! | `common` | what all sessions share |
+//! //! | `common` | what all sessions share |
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 mod allowances;
-mod archive;
 mod certificates;
 mod clerks;
 mod clock;
@@ -47,9 +44,9 @@ mod in_use;
 mod inbound;
 mod letters;
 mod life;
+mod links;
 mod listeners;
 mod logins;
-mod maildrop;
 mod making;
 mod outbound;
 mod pop3_service;
@@ -60,8 +57,9 @@ mod session;
 mod sizes;
 mod start;
 mod streams;
-mod subsystem;
-mod visitor;
+
+use shards as archive;
+use tasks as subsystem;
 
 pub use certificates::CERTIFICATE_PATH;
 pub use configuration::{self, pack};

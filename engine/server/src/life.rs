@@ -4,16 +4,17 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt::Write;
 
+use channel::Class;
 use connections::{Handshakes, SERVICES, Security};
 use machine::{CoreId, Instant, Machine, Micros};
 use net::{Address, Counter, Service};
 use store::{Owners, State};
 use tasks::FrameId;
 
-use crate::archive::Request;
 use crate::clock;
 use crate::common::Common;
 use crate::engine::Engine;
+use crate::links::Message;
 use crate::session::Session;
 
 /// How long open sessions get to end when the machine is asked to stop.
@@ -246,16 +247,13 @@ impl Engine {
 
     /// Hands over to the other cores what they are to own; once all have it, they are told to serve.
     fn share_out(&mut self, owners: Option<Owners>) {
-        let own = &mut self.common.store.own;
-        let cores = self.lanes.len() as u8 + 1;
-        let Some(owners) = owners.or_else(|| own.share_out(cores)) else { return };
+        let Common { store, links, .. } = &mut self.common;
+        let Some(owners) = owners.or_else(|| store.share_out(links.cores())) else { return };
         self.life = Life::Sharing(Some(owners));
-        if own.is_taken_over(owners) {
-            let store = &mut self.common.store;
-            store.served_by(owners);
-            if let Some(accounts) = store.elsewhere().map(|elsewhere| Arc::clone(&elsewhere.accounts)) {
-                store.own.tell_to_serve(&accounts, owners, self.certificates.shown());
-            }
+        if store.is_taken_over(owners) {
+            let shown = self.certificates.shown();
+            links.tell_others(Class::Answer, || Message::Certificates(Arc::clone(shown)));
+            store.begin_serving(owners);
             self.life = Life::Assembling;
             self.serve_when_all_do();
         }
@@ -263,7 +261,7 @@ impl Engine {
 
     /// The first core is the last one to listen, so that nobody who has heard of it is refused by another.
     fn serve_when_all_do(&mut self) {
-        if self.common.store.own.all_others_serve() {
+        if self.common.store.all_others_serve() {
             self.common.console.print(format_args!("serving {} as {}", self.common.directory, self.common.hostname));
             self.listen();
         }
@@ -293,7 +291,7 @@ impl Engine {
             .console
             .print(format_args!("stopping: {} connections are told", self.common.connections.net().connection_count()));
         if self.core == CoreId::FIRST {
-            self.common.store.own.tell_to_stop();
+            self.common.store.tell_to_stop();
         }
         SERVICES.iter().for_each(|service| self.common.connections.stop_listening(service.port));
         self.disk_trouble.again_at = None;
@@ -336,7 +334,7 @@ impl Engine {
 
     /// Among several, each core says what it had of the load, and how long the frames lay that others handed to it.
     fn tell_share(&mut self) {
-        if self.lanes.is_empty() {
+        if self.common.links.is_alone() {
             return;
         }
         let counters = self.common.connections.net().counters();
@@ -359,7 +357,8 @@ impl Engine {
         if self.core == CoreId::FIRST {
             self.common.console.print(format_args!("stopped"));
         } else {
-            self.common.store.ask(CoreId::FIRST, Request::Left);
+            self.common.store.leave_first();
+            self.common.links.tell_others(Class::Hearsay, || Message::Over);
         }
         self.life = Life::Stopped(Ending::Asked);
     }
@@ -368,6 +367,7 @@ impl Engine {
     fn has_nothing_left(&self) -> bool {
         self.is_alone()
             && self.common.store.is_at_rest()
+            && self.common.links.unanswered() == 0
             && self.common.clerks.under_way() == 0
             && self.common.holds.under_way() == 0
             && self.outbound.under_way() == 0
@@ -375,7 +375,7 @@ impl Engine {
 
     /// Whether no other core may ask for something any more, or there is none.
     fn are_others_over(&self) -> bool {
-        self.common.store.own.is_last()
+        self.common.store.is_last()
     }
 
     /// Whether no connection is left.

@@ -10,15 +10,13 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
+use channel::Ticket;
 use http::{End, Reply};
 use machine::CoreId;
 use store::{AccountId, AccountInfo, Store};
 use webmail::{Digest, News};
 
-use crate::archive::Request;
 use crate::clerks::Told;
-use crate::common::Common;
-use crate::visitor::Visitor;
 
 /// Who may listen to the mail of a core's accounts.
 const LISTENERS_MAX: usize = 1024;
@@ -41,7 +39,7 @@ pub(crate) struct Listeners {
 }
 
 struct Listener {
-    visitor: Visitor,
+    visitor: Ticket,
     account: AccountId,
     session: Digest,
     /// What he was told last.
@@ -52,11 +50,11 @@ impl Listeners {
     /// Somebody begins to listen, to a reply with a number higher than all before. What he is answered, and who has to go for him.
     pub(crate) fn begin(
         &mut self,
-        visitor: Visitor,
+        visitor: Ticket,
         (account, session): (AccountId, Digest),
         number: u64,
         store: &Store,
-    ) -> (Reply, Option<(Visitor, Told)>) {
+    ) -> (Reply, Option<(Ticket, Told)>) {
         let mut of_account = self.all.iter().filter(|(_, listener)| listener.account == account);
         let (first, count) = (of_account.next().map(|(number, _)| *number), 1 + of_account.count());
         let gone = match first {
@@ -69,7 +67,7 @@ impl Listeners {
         (news.reply(number), gone)
     }
 
-    fn end(&mut self, number: u64) -> Option<(Visitor, Told)> {
+    fn end(&mut self, number: u64) -> Option<(Ticket, Told)> {
         self.all.remove(&number).map(|listener| (listener.visitor, Told::NoMore(number, End::Whole)))
     }
 
@@ -98,7 +96,7 @@ impl Listeners {
         &mut self,
         store: &mut Store,
         is_known: impl Fn(&AccountInfo<'_>, &Digest) -> bool,
-        mut tell: impl FnMut(Visitor, Told),
+        mut tell: impl FnMut(Ticket, Told),
     ) {
         if store.has_changes() {
             let may_have_changed = store.take_changes();
@@ -131,15 +129,4 @@ pub(crate) fn number_of(count: u64, core: CoreId) -> u64 {
 /// The core that gave a reply its number.
 pub(crate) fn giver_of(number: u64) -> CoreId {
     CoreId(number as u8)
-}
-
-impl Common {
-    /// The client wants more of the reply with this number.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn reply_wanted(&mut self, number: u64) {
-        if self.store.told_giver(number, Request::ReplyWanted(number)) {
-            self.clerks.streams.wanted(number);
-        }
-    }
 }

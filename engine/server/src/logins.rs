@@ -18,7 +18,7 @@ use compute::{Applicant, Compute, HashTask, JobNumber, JobResult};
 use configuration::{Access, PASSWORD_BYTES_MAX};
 use connections::{Caller, Connections};
 use machine::{Instant, Micros, Turn};
-use mail::{Throttle, VerifiedLogins};
+use mail::{FailedLogin, Throttle, VerifiedLogins};
 use sasl::{Credentials, Nonces, Proof, Puzzle, ScramProof, Signature, Verifier};
 use store::AccountId;
 use tasks::{Continuation, FrameId};
@@ -45,6 +45,9 @@ pub(crate) fn hashed(session: FrameId) -> Continuation {
 const WORD_BYTES_MAX: usize = 1024;
 
 const _: () = assert!(PASSWORD_BYTES_MAX < WORD_BYTES_MAX);
+
+/// Failures that other cores have not been told of. They are not told of more.
+const FAILURES_MAX: usize = 1024;
 
 /// A login that waits for its turn, or for its answer.
 pub(crate) struct Attempt {
@@ -123,13 +126,7 @@ pub(crate) struct Logins {
     nonces: Nonces,
     under_way: usize,
     /// Failures that other cores have not been told of; not there where there is no other core.
-    failures: Option<VecDeque<Failure>>,
-}
-
-/// A login that failed, for the throttles of other cores.
-pub(crate) struct Failure {
-    peer: IpAddr,
-    name: String,
+    failures: Option<VecDeque<FailedLogin>>,
 }
 
 impl Attempt {
@@ -191,21 +188,26 @@ impl Logins {
             Some(account) => Verdict::Granted(account),
             None if attempt.throttled == Throttled::No => Verdict::Refused(Micros(0)),
             None => {
-                if let Some(failures) = &mut self.failures {
-                    failures.push_back(Failure { peer: attempt.peer, name: attempt.login.name.clone() });
+                if let Some(failures) = self.failures.as_mut().filter(|failures| failures.len() < FAILURES_MAX) {
+                    failures.push_back(FailedLogin { peer: attempt.peer, name: attempt.login.name.clone() });
                 }
                 Verdict::Refused(self.throttle.login_failed(attempt.peer, &attempt.login.name, now))
             }
         }
     }
 
+    /// Whether other cores are to be told of a failure.
+    pub(crate) fn has_failures(&self) -> bool {
+        self.failures.as_ref().is_some_and(|failures| !failures.is_empty())
+    }
+
     /// The next failure that other cores are to be told of.
-    pub(crate) fn next_failure(&mut self) -> Option<Failure> {
+    pub(crate) fn next_failure(&mut self) -> Option<FailedLogin> {
         self.failures.as_mut()?.pop_front()
     }
 
     /// A login has failed on another core.
-    pub(crate) fn failed_elsewhere(&mut self, failure: &Failure, now: Instant) {
+    pub(crate) fn failed_elsewhere(&mut self, failure: &FailedLogin, now: Instant) {
         self.throttle.failure_known(failure.peer, &failure.name, now);
     }
 

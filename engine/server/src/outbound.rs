@@ -1,27 +1,21 @@
 //! Outgoing mail in a turn of the engine: the parts that it works with, and what it is told.
 
-use alloc::boxed::Box;
-
 use connections::Stir;
 use resolver::{Known, QuestionNumber};
 use store::{AccountId, Outcome, Uid};
 use tasks::{Entry, FrameId};
 
-use crate::archive::News;
 use crate::common::Common;
 use crate::engine::Engine;
 use crate::queue::{Context, Outbound};
 
 impl Engine {
-    /// Outgoing mail does something, and request handlers of other cores are told what came of it.
+    /// Outgoing mail does something.
     fn outbound(&mut self, act: impl FnOnce(&mut Outbound, &mut Context<'_>)) {
         let Common { turn, connections, store, directory, names, compute, signer, logins, console, .. } =
             &mut self.common;
         let mut parts = Context { turn: *turn, connections, store, directory, names, compute, signer, logins, console };
         act(&mut self.outbound, &mut parts);
-        while let Some((core, frame, told)) = self.outbound.next_told_elsewhere() {
-            self.common.store.own.tell(core, News::QueueTold(frame, Box::new(told)));
-        }
     }
 
     /// Phase 4 too: messages leave when they are due, and attempts that can go on do.

@@ -17,10 +17,9 @@ use sasl::{Credentials, Puzzle};
 use store::{AccountId, Outcome};
 use tasks::{Continuation, Entry, FrameId};
 
-use crate::archive::{Archive, Reply};
+use crate::archive::{Archive, Maildrop, Reply};
 use crate::directory::Directory;
 use crate::logins::{self, Attempt, Logins};
-use crate::maildrop::Maildrop;
 use crate::subsystem::Subsystem;
 
 use deletion::{Deletion, Orphan};
@@ -130,7 +129,8 @@ impl Pop3Conversation {
 
     pub(crate) fn is_of(&self, account: AccountId) -> bool {
         let maildrop = self.state.maildrop.as_ref();
-        maildrop.is_some_and(|maildrop| maildrop.account == account) || login::awaits_maildrop_of(account, &self.state)
+        maildrop.is_some_and(|maildrop| maildrop.account() == account)
+            || login::awaits_maildrop_of(account, &self.state)
     }
 
     /// The password of an account has changed. An attempt to log in is decided by what the password
@@ -270,23 +270,26 @@ impl pop3::Actions for Pop3Host<'_, '_> {
     }
 
     fn message_bytes(&self, message: MessageNumber) -> u64 {
-        self.state.maildrop.as_ref().map_or(0, |maildrop| u64::from(maildrop.octets(message)))
+        self.state.maildrop.as_ref().map_or(0, |maildrop| u64::from(maildrop.octets(message.index())))
     }
 
     fn unique_id(&self, message: MessageNumber) -> pop3::UniqueId {
         match &self.state.maildrop {
-            Some(maildrop) => maildrop.unique_id(message),
+            Some(maildrop) => {
+                let uid = maildrop.uid(message.index()).map_or(0, |uid| uid.0);
+                pop3::UniqueId::from_uid(maildrop.uid_validity(), uid)
+            }
             None => pop3::UniqueId::from_uid(0, 0),
         }
     }
 
     fn is_marked(&self, message: MessageNumber) -> bool {
-        self.state.maildrop.as_ref().is_some_and(|maildrop| maildrop.is_marked(message))
+        self.state.maildrop.as_ref().is_some_and(|maildrop| maildrop.is_marked(message.index()))
     }
 
     fn mark(&mut self, message: MessageNumber) {
         if let Some(maildrop) = &mut self.state.maildrop {
-            maildrop.mark(message);
+            maildrop.mark(message.index());
         }
     }
 

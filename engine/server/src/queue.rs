@@ -71,8 +71,9 @@ mod waiting;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use channel::Ticket;
 use connections::{Owner, Stir};
-use machine::{CoreId, Instant, Micros};
+use machine::{Instant, Micros};
 use resolver::{Known, QuestionNumber};
 use store::{AccountId, Outcome, Store, Uid};
 use tasks::{Entry, FrameId, FrameTable};
@@ -80,7 +81,6 @@ use webmail::{QueueAsked, QueueTold};
 
 use crate::identifier::Identifiers;
 use crate::subsystem::Subsystem;
-use crate::visitor::Visitor;
 
 use courier::{AttemptCx, Courier, Way};
 use orders::{OrderCx, Orders};
@@ -171,18 +171,13 @@ impl Outbound {
     }
 
     /// An administrator wants something.
-    pub(crate) fn asked(&mut self, asker: Visitor, asked: QueueAsked) {
+    pub(crate) fn asked(&mut self, asker: Ticket, asked: QueueAsked) {
         self.orders.asked(asker, asked);
     }
 
-    /// What a request handler of this core is told.
-    pub(crate) fn next_told(&mut self) -> Option<(FrameId, QueueTold)> {
+    /// What this core tells next, and where it goes.
+    pub(crate) fn next_told(&mut self) -> Option<(Ticket, QueueTold)> {
         self.orders.next_told()
-    }
-
-    /// What a request handler of another core is told.
-    pub(crate) fn next_told_elsewhere(&mut self) -> Option<(CoreId, FrameId, QueueTold)> {
-        self.orders.next_told_elsewhere()
     }
 
     /// Administration goes on, messages leave when they are due, and attempts that can go on do.

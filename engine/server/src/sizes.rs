@@ -118,13 +118,22 @@ impl Sizes {
         PoolSizes { blocks: self.blocks, send_queues: self.connections / 2, receive_queues: self.connections / 8 }
     }
 
+    /// How much each of `cores` cores may have of the shards.
+    pub(crate) fn of_shards(&self, cores: u8) -> shards::Limits {
+        shards::Limits {
+            store: self.store_limits(cores),
+            transactions: self.transactions,
+            letters_for_others: self.letters_for_others(cores),
+        }
+    }
+
     /// Letters for accounts of other cores that each of `cores` may have under way: one for all of them at least.
-    pub(crate) fn letters_for_others(&self, cores: u8) -> usize {
+    fn letters_for_others(&self, cores: u8) -> usize {
         self.transactions.max(usize::from(cores) - 1)
     }
 
     /// The limits of each core's store. Where there are several cores, as much is for all others together as for the core itself.
-    pub(crate) fn store_limits(&self, cores: u8) -> store::Limits {
+    fn store_limits(&self, cores: u8) -> store::Limits {
         let letters = if cores > 1 { 2 * self.transactions } else { self.transactions };
         store::Limits {
             deliveries: letters,

@@ -1,6 +1,5 @@
 //! How an engine is made: every table, pool and queue gets its size here, once.
 
-use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use core::net::IpAddr;
@@ -42,7 +41,7 @@ use crate::sizes::Sizes;
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.
     pub fn new(seed: Seed, machine: &mut impl Machine) -> Engine {
-        let Seed { core, cores, configuration, site, papers, sizes, secret, lanes } = seed;
+        let Seed { core, cores, configuration, site, papers, sizes, secret, links } = seed;
         let Papers { certificates, signing_keys, authorities, browser_authorities } = papers;
         let now = machine.now();
         let card = machine.card();
@@ -55,7 +54,7 @@ impl Engine {
         let tls = TlsTable::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections);
         let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
         // Each draws from the machine in its turn: another order would be another run of a simulation.
-        let store = Archive::new((core, cores), &sizes, random(machine), machine.disk());
+        let store = Archive::new((core, cores), &sizes.of_shards(cores), random(machine), machine.disk());
         let [of_reports, of_inbound] = Identifiers::pair(u64::from_le_bytes(random(machine)));
         let memory = MemoryBudget::new(sizes.memory_pool_bytes(), random(machine));
         let keys = [random(machine), random(machine)];
@@ -78,13 +77,13 @@ impl Engine {
             turn: Turn { now, wall },
             date_now: DateTimeNow::new(wall),
             connections,
+            links,
             store,
             clerks: Clerks::new(),
             holds: Holds::new(now),
             rows: WrittenRows::new(),
             hostname,
             directory: Directory::new(&configuration),
-            uploads: VecDeque::new(),
             memory,
             bodies: 0,
             replies: 0,
@@ -106,7 +105,6 @@ impl Engine {
         let certificates = Certificates::new(certificates);
         Engine::with(
             core,
-            lanes,
             Parcels::new(core, card.queues),
             (common, services, outbound),
             sizes,

@@ -29,6 +29,7 @@ mod frame;
 mod gate;
 mod list;
 mod resume;
+mod subsystem;
 #[cfg(test)]
 mod tests;
 
@@ -38,3 +39,4 @@ pub use delay::DelayQueue;
 pub use frame::{FrameId, FrameTable};
 pub use gate::{GateId, Gates, Passage};
 pub use resume::ResumeQueue;
+pub use subsystem::Subsystem;

@@ -6,13 +6,14 @@ use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use channel::Class;
 use store::{AccountId, DeliveryId, INBOX, Outcome, Recipient, Refusal, Uid, UidRange};
 use tasks::Continuation;
 use tls::Day;
 
-use crate::cores::Message;
 use crate::engine::Engine;
 use crate::life::ENGINE;
+use crate::links::Message;
 
 use super::Point;
 use super::{Certificates, Entry, Expect, Obstacle, Origin, Shown, Upload, described, read};
@@ -101,9 +102,8 @@ impl Engine {
         }
         let next = Arc::new(next);
         self.show(Arc::clone(&next));
-        let others = self.lanes.iter_mut();
-        let left = others.map(|lane| lane.waiting.push_back(Message::Certificates(Arc::clone(&next)))).count();
-        self.certificates.expect = Expect::Shown { core: upload.core, frame: upload.frame, left };
+        let left = self.common.links.tell_others(Class::Answer, || Message::Certificates(Arc::clone(&next)));
+        self.certificates.expect = Expect::Shown { ticket: upload.ticket, left };
         self.remove_what_is_not_shown(account);
         self.answer_when_shown();
     }
@@ -117,10 +117,10 @@ impl Engine {
     }
 
     fn answer_when_shown(&mut self) {
-        if let Expect::Shown { core, frame, left: 0 } = self.certificates.expect {
+        if let Expect::Shown { ticket, left: 0 } = self.certificates.expect {
             self.certificates.expect = Expect::Upload;
             let text = described(self.common.connections.tls().certificates());
-            self.answer_upload(core, frame, Ok(text));
+            self.answer_upload(ticket, Ok(text));
         }
     }
 
@@ -149,7 +149,7 @@ impl Engine {
 
     fn give_up(&mut self, upload: &Upload, obstacle: Obstacle, why: &str) {
         self.common.console.print(format_args!("tls: a certificate that was sent is not taken: {why}"));
-        self.answer_upload(upload.core, upload.frame, Err((obstacle, format!("{why}\n"))));
+        self.answer_upload(upload.ticket, Err((obstacle, format!("{why}\n"))));
     }
 }
 

@@ -5,16 +5,16 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
 
+use channel::{Class, Ticket};
 use machine::{CoreId, Micros, UnixTime};
 use store::{AccountId, Closing, Guid, MailboxId, Origin, Recipient, Refusal, Store, Uid};
 use tasks::Continuation;
 use webmail::{Desk, Excess, Posting, QueueAsked, QueueTold, Which, WrittenRows};
 
 use crate::allowances;
-use crate::archive::Request;
+use crate::links::Message;
 use crate::queue;
 use crate::subsystem::Subsystem;
-use crate::visitor::Visitor;
 
 use super::{At, Office};
 
@@ -154,18 +154,18 @@ impl Desk for At<'_, '_> {
     }
 
     fn ask_queue(&mut self, asked: &QueueAsked) {
-        let frame = self.continuation.frame;
-        let own = Visitor { core: None, frame };
+        let ticket = Ticket { core: self.office.links.own(), frame: self.continuation.frame };
         let owners: Vec<CoreId> = match asked {
             QueueAsked::Handle(_, Which::One(posted)) => [self.office.archive.owner(posted.account)].into(),
             QueueAsked::Look(_) | QueueAsked::Handle(_, Which::Domain(_)) => self.office.archive.all_owners().collect(),
         };
         *self.unheard = owners.len() as u8;
         for owner in owners {
-            if owner == self.office.archive.core() {
-                self.office.outbound.asked(own, asked.clone());
+            if owner == ticket.core {
+                self.office.outbound.asked(ticket, asked.clone());
             } else {
-                self.office.archive.ask(owner, Request::QueueAsked(frame, Box::new(asked.clone())));
+                let message = Message::QueueAsked(ticket.frame, Box::new(asked.clone()));
+                self.office.links.tell(owner, Class::Answer, message);
             }
         }
     }

@@ -13,7 +13,7 @@ use connections::Caller;
 use smtp::MessageRefusal;
 use store::AccountId;
 
-use crate::allowances::{MaySend, Met, Permitted, Verdict};
+use crate::archive::{MaySend, Met, Permitted, Verdict};
 
 use super::context::Context;
 use super::waiting::replied_at;

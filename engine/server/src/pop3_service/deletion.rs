@@ -11,8 +11,7 @@ use sometimes::sometimes;
 use store::{Outcome, Refusal, UidRange};
 use tasks::{Countdown, FrameId};
 
-use crate::archive::Archive;
-use crate::maildrop::Maildrop;
+use crate::archive::{Archive, Maildrop};
 
 use super::{Point, Pop3Call, Pop3Host, State};
 
@@ -80,7 +79,7 @@ fn ask(host: &mut Pop3Host<'_, '_>) {
     while !deletion.ranges.is_empty() {
         let count = deletion.ranges.len().min(RANGES_PER_REMOVAL);
         let ranges = deletion.ranges.get(..count).unwrap_or_default();
-        match host.cx.store.remove(maildrop.account, ranges, continuation) {
+        match host.cx.store.remove(maildrop.account(), ranges, continuation) {
             Ok(()) => {
                 deletion.ranges.drain(..count);
                 deletion.outstanding.expect_one_more();

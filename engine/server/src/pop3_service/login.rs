@@ -6,8 +6,8 @@ use pop3::LoginRefusal;
 use sasl::Credentials;
 use store::AccountId;
 
+use crate::archive::{NotOpened, OpenMaildrop, Opened};
 use crate::logins::{AttemptState, Decision};
-use crate::maildrop::{OpenMaildrop, Opened};
 
 use super::{Point, Pop3Host, State};
 
@@ -39,8 +39,15 @@ pub(super) fn opened(opened: Opened, session: &mut pop3::Session, host: &mut Pop
     if host.state.attempt.as_ref().is_none_or(|attempt| attempt.state != AttemptState::Granted) {
         return Some(opened);
     }
-    let described = opened.map(|maildrop| host.state.maildrop.insert(maildrop).describe());
-    answer(described, session, host);
+    let described = opened.map(|maildrop| {
+        let maildrop = host.state.maildrop.insert(maildrop);
+        pop3::Maildrop { messages: maildrop.len() as u32, bytes: maildrop.octets_of_all() }
+    });
+    let refused = |why| match why {
+        NotOpened::InUse => LoginRefusal::InUse,
+        NotOpened::TooMuch => LoginRefusal::TryLater,
+    };
+    answer(described.map_err(refused), session, host);
     None
 }
 

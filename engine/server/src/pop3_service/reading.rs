@@ -63,8 +63,8 @@ impl Reading {
 /// The session wants `message`.
 pub(super) fn begin(message: MessageNumber, host: &mut Pop3Host<'_, '_>) {
     let Some(maildrop) = &host.state.maildrop else { return };
-    let octets = maildrop.octets(message);
-    let uid = maildrop.uid(message).unwrap_or(Uid(0));
+    let octets = maildrop.octets(message.index());
+    let uid = maildrop.uid(message.index()).unwrap_or(Uid(0));
     host.state.reading = Some(Reading { uid, octets, taken: 0, refused: None });
     // What is started is never answered from within the call, and the session's deadline is set when the call has ended.
     if let Err(refusal) = request_part(host) {
@@ -160,7 +160,7 @@ fn request_part(host: &mut Pop3Host<'_, '_>) -> Result<(), Refusal> {
         *read = Read::WantsRoom;
         return Ok(());
     }
-    match host.cx.store.read(maildrop.account, reading.uid, reading.taken, continuation) {
+    match host.cx.store.read(maildrop.account(), reading.uid, reading.taken, continuation) {
         Ok(()) => *read = Read::UnderWay,
         Err(Refusal::Busy) => {
             *read = Read::WantsPlace;

@@ -13,14 +13,13 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use machine::{CoreId, Instant};
+use channel::Ticket;
+use machine::Instant;
 use relay::Envelope;
 use relay::envelope::Unreadable;
 use store::{Beginning, Flags, MarkChange, OUTBOX, Outcome, Refusal, UidRange};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which};
-
-use crate::visitor::Visitor;
 
 use super::context::Context;
 use super::courier::Courier;
@@ -42,14 +41,12 @@ const LOOKED_AT_MAX: usize = 1024;
 /// The orders of a core.
 pub(super) struct Orders {
     /// By the clerks of these frames.
-    asked: VecDeque<(Visitor, QueueAsked)>,
+    asked: VecDeque<(Ticket, QueueAsked)>,
     at_work: FrameTable<Box<Order>>,
     /// Those who go on in the next turn.
     again: Vec<FrameId>,
-    /// What is told to clerks of this core.
-    told: VecDeque<(FrameId, QueueTold)>,
-    /// What is told to clerks of other cores.
-    told_elsewhere: VecDeque<(CoreId, FrameId, QueueTold)>,
+    /// What is told to those who have asked.
+    told: VecDeque<(Ticket, QueueTold)>,
 }
 
 /// What an order works with.
@@ -61,7 +58,7 @@ pub(super) struct OrderCx<'a, 'c> {
 }
 
 pub(super) struct Order {
-    asker: Visitor,
+    asker: Ticket,
     /// Behind which entry it goes on.
     cursor: Option<Place>,
     /// The entry that is read, and its beginning.
@@ -103,23 +100,17 @@ impl Orders {
             at_work: FrameTable::with_capacity(ORDERS_MAX),
             again: Vec::new(),
             told: VecDeque::new(),
-            told_elsewhere: VecDeque::new(),
         }
     }
 
     /// A clerk wants something.
-    pub(super) fn asked(&mut self, asker: Visitor, asked: QueueAsked) {
+    pub(super) fn asked(&mut self, asker: Ticket, asked: QueueAsked) {
         self.asked.push_back((asker, asked));
     }
 
-    /// What this core tells its own clerks.
-    pub(super) fn next_told(&mut self) -> Option<(FrameId, QueueTold)> {
+    /// What this core tells next, and where it goes.
+    pub(super) fn next_told(&mut self) -> Option<(Ticket, QueueTold)> {
         self.told.pop_front()
-    }
-
-    /// What it tells those of other cores.
-    pub(super) fn next_told_elsewhere(&mut self) -> Option<(CoreId, FrameId, QueueTold)> {
-        self.told_elsewhere.pop_front()
     }
 
     /// Orders that can go on do, and new ones begin.
@@ -153,11 +144,8 @@ impl Orders {
         }
     }
 
-    fn tell(&mut self, asker: Visitor, told: QueueTold) {
-        match asker.core {
-            Some(core) => self.told_elsewhere.push_back((core, asker.frame, told)),
-            None => self.told.push_back((asker.frame, told)),
-        }
+    fn tell(&mut self, asker: Ticket, told: QueueTold) {
+        self.told.push_back((asker, told));
     }
 
     pub(super) fn are_to_go_on(&self) -> bool {
@@ -171,7 +159,7 @@ impl Orders {
 }
 
 impl Order {
-    fn new(asker: Visitor, asked: QueueAsked) -> Order {
+    fn new(asker: Ticket, asked: QueueAsked) -> Order {
         let (cursor, work) = match asked {
             QueueAsked::Look(after) => (after.map(place_of), Work::Look(Vec::new())),
             QueueAsked::Handle(handling, which) => {

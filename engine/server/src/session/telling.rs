@@ -154,7 +154,7 @@ impl Engine {
         let mut reply = Some(reply);
         self.tell(frame, |session, cx| session.replied(&mut reply, cx));
         if let Some(unwanted) = reply {
-            unwanted.give_back(&mut self.common.store);
+            self.common.store.give_back_reply(unwanted);
         }
     }
 

@@ -16,14 +16,9 @@ use machine::CoreId;
 use sometimes::sometimes;
 use store::{AccountId, Body, Closing, Origin, Outcome, Recipient, Refusal, Room, State, Uid, UidRange, Wake};
 use tasks::{Continuation, FrameId, FrameTable};
-use webmail::Visit;
 
-use super::desk::end_of;
-use super::{End, PAGE_OCTETS, Page, Purpose, Request, Status};
-
-/// Names a letter on its own core, and on the owner's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Letter(pub(super) FrameId);
+use crate::messages::{End, Letter, PAGE_OCTETS, Page, Request, Status, end_of};
+use crate::purpose::Purpose;
 
 /// The other side of the rings.
 pub(crate) struct Distant {
@@ -35,8 +30,6 @@ pub(crate) struct Distant {
     reads: usize,
     /// Removals asked for, and what is to be forgotten.
     removals: usize,
-    /// Requests of the webmail that were not answered.
-    visits: usize,
     wakes: VecDeque<Wake>,
 }
 
@@ -81,13 +74,12 @@ impl Distant {
             pages: (0..2 * letters).map(|_| Box::new(page())).collect(),
             reads: 0,
             removals: 0,
-            visits: 0,
             wakes: VecDeque::with_capacity(4 * letters),
         }
     }
 
     /// Begins a letter for accounts of `owner`.
-    pub(super) fn begin(&mut self, owner: CoreId, recipients: &[Recipient]) -> Result<Letter, Refusal> {
+    pub(crate) fn begin(&mut self, owner: CoreId, recipients: &[Recipient]) -> Result<Letter, Refusal> {
         // Who has not told yet how it is, is asked.
         if let State::ReadOnly(_) = self.status(owner)?.state {
             return Err(Refusal::ReadOnly);
@@ -105,7 +97,7 @@ impl Distant {
         })
     }
 
-    pub(super) fn append(
+    pub(crate) fn append(
         &mut self,
         letter: Letter,
         octets: &[u8],
@@ -135,7 +127,7 @@ impl Distant {
         }
     }
 
-    pub(super) fn commit(
+    pub(crate) fn commit(
         &mut self,
         letter: Letter,
         closing: Closing,
@@ -145,12 +137,12 @@ impl Distant {
     }
 
     /// Has a complete letter prepared; `continuation` is woken with [`Outcome::Room`] when it is.
-    pub(super) fn prepare(&mut self, letter: Letter, continuation: Continuation) -> Result<(), Refusal> {
+    pub(crate) fn prepare(&mut self, letter: Letter, continuation: Continuation) -> Result<(), Refusal> {
         self.complete(letter, End::Prepare, Expect::Prepared, continuation)
     }
 
     /// Commits a letter that is prepared.
-    pub(super) fn commit_prepared(&mut self, letter: Letter, closing: Closing, continuation: Continuation) {
+    pub(crate) fn commit_prepared(&mut self, letter: Letter, closing: Closing, continuation: Continuation) {
         let Some(gathering) = self.letters.get_mut(letter.0) else { return };
         (gathering.expect, gathering.continuation) = (Expect::Stored, Some(continuation));
         let owner = gathering.owner;
@@ -164,7 +156,7 @@ impl Distant {
     }
 
     /// Tells of an end that is known here.
-    pub(super) fn wake(&mut self, wake: Wake) {
+    pub(crate) fn wake(&mut self, wake: Wake) {
         self.wakes.push_back(wake);
     }
 
@@ -186,7 +178,7 @@ impl Distant {
         Ok(())
     }
 
-    pub(super) fn abort(&mut self, letter: Letter) {
+    pub(crate) fn abort(&mut self, letter: Letter) {
         let Some(gathering) = self.letters.get_mut(letter.0) else { return };
         if gathering.expect == Expect::Stored {
             gathering.continuation = None;
@@ -198,7 +190,7 @@ impl Distant {
         self.ask(owner, Request::Abort(letter));
     }
 
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         owner: CoreId,
         account: AccountId,
@@ -214,12 +206,12 @@ impl Distant {
         Ok(())
     }
 
-    pub(super) fn give_back(&mut self, owner: CoreId, body: Body) {
+    pub(crate) fn give_back(&mut self, owner: CoreId, body: Body) {
         self.reads -= 1;
         self.ask(owner, Request::BodyDone(body));
     }
 
-    pub(super) fn remove(
+    pub(crate) fn remove(
         &mut self,
         owner: CoreId,
         account: AccountId,
@@ -231,7 +223,7 @@ impl Distant {
         Ok(())
     }
 
-    pub(super) fn forget_arrival(
+    pub(crate) fn forget_arrival(
         &mut self,
         owner: CoreId,
         account: AccountId,
@@ -242,18 +234,8 @@ impl Distant {
         self.ask(owner, Request::ForgetArrival { account, origin, continuation });
     }
 
-    pub(super) fn visit(&mut self, owner: CoreId, frame: FrameId, visit: Box<Visit>) {
-        self.visits += 1;
-        self.ask(owner, Request::Visit(frame, visit));
-    }
-
-    /// The owner has answered a request of the webmail.
-    pub(crate) fn visit_answered(&mut self) {
-        self.visits -= 1;
-    }
-
     /// Tells `owner` something that ends nothing, or whose end it tells by itself.
-    pub(super) fn ask(&mut self, owner: CoreId, request: Request) {
+    pub(crate) fn ask(&mut self, owner: CoreId, request: Request) {
         if let Some(owner) = self.owners.get_mut(owner.index()) {
             owner.requests.push_back(request);
         }
@@ -294,20 +276,20 @@ impl Distant {
     }
 
     /// How the store of a core is.
-    pub(super) fn status(&self, core: CoreId) -> Result<Status, Refusal> {
+    pub(crate) fn status(&self, core: CoreId) -> Result<Status, Refusal> {
         self.owners.get(core.index()).map(|owner| owner.status).ok_or(Refusal::NotServing)
     }
 
     /// How the stores of all cores are; of this core's own nothing.
-    pub(super) fn all_status(&self) -> impl Iterator<Item = Status> {
+    pub(crate) fn all_status(&self) -> impl Iterator<Item = Status> {
         self.owners.iter().map(|owner| owner.status)
     }
 
-    pub(super) fn next_wake(&mut self) -> Option<Wake> {
+    pub(crate) fn next_wake(&mut self) -> Option<Wake> {
         self.wakes.pop_front()
     }
 
-    pub(super) fn has_wakes(&self) -> bool {
+    pub(crate) fn has_wakes(&self) -> bool {
         !self.wakes.is_empty()
     }
 
@@ -316,21 +298,21 @@ impl Distant {
         self.owners.get_mut(core.index())?.requests.pop_front()
     }
 
-    pub(super) fn has_requests(&self) -> bool {
+    pub(crate) fn has_requests(&self) -> bool {
         self.owners.iter().any(|owner| !owner.requests.is_empty())
     }
 
     /// Those included of which a page has not come home.
-    pub(super) fn letters_under_way(&self) -> usize {
+    pub(crate) fn letters_under_way(&self) -> usize {
         self.letters.len().max(2 * self.letters.capacity() - self.pages.len())
     }
 
-    pub(super) fn reads_under_way(&self) -> usize {
+    pub(crate) fn reads_under_way(&self) -> usize {
         self.reads
     }
 
-    pub(super) fn is_at_rest(&self) -> bool {
-        self.letters_under_way() == 0 && self.reads == 0 && self.removals == 0 && self.visits == 0
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.letters_under_way() == 0 && self.reads == 0 && self.removals == 0
     }
 
     /// Whether an owner is so far behind that nothing more is begun.

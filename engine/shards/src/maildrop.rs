@@ -1,14 +1,11 @@
-//! A maildrop as a POP3 session sees it: the inbox as it was at login, and what of it is marked as deleted.
+//! A maildrop: an inbox as it was when a session opened it, and what of it is marked as deleted.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use pop3::{LoginRefusal, MessageNumber};
 use store::{AccountId, INBOX, MailboxInfo, MessageInfo, Store, Uid, UidRange};
-
-use crate::archive::{Archive, Own, Question};
 
 /// Messages of all maildrops of a machine that are open at the same time: 12 bytes each.
 const OPEN_MESSAGES_MAX: usize = 4 << 20;
@@ -29,15 +26,15 @@ enum Mark {
 
 /// The snapshot. Messages that arrive later are for the next session; one that was removed meanwhile cannot be read.
 #[derive(Debug)]
-pub(crate) struct Maildrop {
-    pub(crate) account: AccountId,
+pub struct Maildrop {
+    account: AccountId,
     uid_validity: u32,
     letters: Vec<Letter>,
 }
 
 /// Which maildrops of this core's accounts are open, on all cores.
 #[derive(Debug)]
-pub(crate) struct Maildrops {
+pub struct Maildrops {
     /// Those that a POP3 session has locked (RFC 1939 section 4).
     locked: BTreeSet<AccountId>,
     /// Messages in all of them, and how many that may be.
@@ -45,28 +42,13 @@ pub(crate) struct Maildrops {
     messages_max: usize,
 }
 
-/// The inbox of an account is to be opened and locked.
-pub(crate) struct OpenMaildrop(pub(crate) AccountId);
-
-/// It is, or another session has it, or too much is open already.
-pub(crate) type Opened = Result<Box<Maildrop>, LoginRefusal>;
-
-impl Question for OpenMaildrop {
-    type Reply = Opened;
-
-    fn account(&self) -> AccountId {
-        self.0
-    }
-
-    fn answer(self, own: &mut Own) -> Opened {
-        own.maildrops.open(&own.store, self.0)
-    }
-
-    fn unwanted(opened: Opened, archive: &mut Archive) {
-        if let Ok(maildrop) = opened {
-            archive.close_maildrop(maildrop);
-        }
-    }
+/// Why a maildrop is not open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotOpened {
+    /// Another session has it.
+    InUse,
+    /// Too much is open already, or the account is not there.
+    TooMuch,
 }
 
 impl Maildrops {
@@ -78,14 +60,14 @@ impl Maildrops {
     /// Opens and locks the inbox of `account`.
     ///
     /// Errors: another session has it, or too much is open already.
-    pub(crate) fn open(&mut self, store: &Store, account: AccountId) -> Opened {
-        let inbox = store.mailbox(account, INBOX).ok_or(LoginRefusal::TryLater)?;
+    pub(crate) fn open(&mut self, store: &Store, account: AccountId) -> Result<Box<Maildrop>, NotOpened> {
+        let inbox = store.mailbox(account, INBOX).ok_or(NotOpened::TooMuch)?;
         let messages = self.messages + inbox.messages as usize;
         if messages > self.messages_max {
-            return Err(LoginRefusal::TryLater);
+            return Err(NotOpened::TooMuch);
         }
         if !self.locked.insert(account) {
-            return Err(LoginRefusal::InUse);
+            return Err(NotOpened::InUse);
         }
         self.messages = messages;
         Ok(Box::new(Maildrop::new(account, &inbox, store.messages(account, INBOX))))
@@ -98,12 +80,12 @@ impl Maildrops {
     }
 
     /// How many are locked.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.locked.len()
     }
 
     /// Messages in all that are locked.
-    pub(crate) fn messages(&self) -> usize {
+    pub fn messages(&self) -> usize {
         self.messages
     }
 }
@@ -118,43 +100,56 @@ impl Maildrop {
         Maildrop { account, uid_validity: mailbox.uid_validity, letters }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Whose it is.
+    pub fn account(&self) -> AccountId {
+        self.account
+    }
+
+    /// How many messages it has.
+    #[expect(clippy::len_without_is_empty, reason = "nothing asks")]
+    pub fn len(&self) -> usize {
         self.letters.len()
     }
 
-    pub(crate) fn describe(&self) -> pop3::Maildrop {
-        let bytes = self.letters.iter().map(|letter| u64::from(letter.octets)).sum();
-        pop3::Maildrop { messages: self.letters.len() as u32, bytes }
+    /// The length of all of its messages together, in octets.
+    pub fn octets_of_all(&self) -> u64 {
+        self.letters.iter().map(|letter| u64::from(letter.octets)).sum()
     }
 
-    pub(crate) fn octets(&self, message: MessageNumber) -> u32 {
-        self.letters.get(message.index()).map_or(0, |letter| letter.octets)
+    /// The length of the message in this place, counted from zero; 0 if there is none.
+    pub fn octets(&self, place: usize) -> u32 {
+        self.letters.get(place).map_or(0, |letter| letter.octets)
     }
 
-    pub(crate) fn uid(&self, message: MessageNumber) -> Option<Uid> {
-        self.letters.get(message.index()).map(|letter| letter.uid)
+    /// The UID of the message in this place.
+    pub fn uid(&self, place: usize) -> Option<Uid> {
+        self.letters.get(place).map(|letter| letter.uid)
     }
 
-    pub(crate) fn unique_id(&self, message: MessageNumber) -> pop3::UniqueId {
-        pop3::UniqueId::from_uid(self.uid_validity, self.uid(message).map_or(0, |uid| uid.0))
+    /// The UIDVALIDITY of the inbox.
+    pub fn uid_validity(&self) -> u32 {
+        self.uid_validity
     }
 
-    pub(crate) fn is_marked(&self, message: MessageNumber) -> bool {
-        self.letters.get(message.index()).is_some_and(|letter| letter.mark == Mark::Deleted)
+    /// Whether the message in this place is marked as deleted.
+    pub fn is_marked(&self, place: usize) -> bool {
+        self.letters.get(place).is_some_and(|letter| letter.mark == Mark::Deleted)
     }
 
-    pub(crate) fn mark(&mut self, message: MessageNumber) {
-        if let Some(letter) = self.letters.get_mut(message.index()) {
+    /// Marks the message in this place as deleted.
+    pub fn mark(&mut self, place: usize) {
+        if let Some(letter) = self.letters.get_mut(place) {
             letter.mark = Mark::Deleted;
         }
     }
 
-    pub(crate) fn unmark_all(&mut self) {
+    /// Takes all marks away.
+    pub fn unmark_all(&mut self) {
         self.letters.iter_mut().for_each(|letter| letter.mark = Mark::None);
     }
 
     /// The marked messages, as few ranges of UIDs as cover no other message.
-    pub(crate) fn marked(&self) -> Vec<UidRange> {
+    pub fn marked(&self) -> Vec<UidRange> {
         let mut ranges = vec![];
         for run in self.letters.chunk_by(|one, next| one.mark == next.mark) {
             if let [first, .., last] | [first @ last] = run

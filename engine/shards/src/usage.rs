@@ -2,17 +2,19 @@
 
 use store::{AccountId, Usage};
 
-use super::Own;
-use super::question::Question;
+use crate::ask::Question;
+use crate::owned::Owned;
 
 /// How much does this account have?
-pub(crate) struct UsageOf(pub(crate) AccountId);
+pub struct UsageOf(pub AccountId);
 
 /// It has so much.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Used {
-    pub(crate) account: AccountId,
-    pub(crate) usage: Usage,
+pub struct Used {
+    /// The account.
+    pub account: AccountId,
+    /// What it has.
+    pub usage: Usage,
 }
 
 impl Question for UsageOf {
@@ -22,7 +24,7 @@ impl Question for UsageOf {
         self.0
     }
 
-    fn answer(self, own: &mut Own) -> Used {
-        Used { account: self.0, usage: own.store.usage(self.0) }
+    fn answer(self, owned: &mut Owned) -> Used {
+        Used { account: self.0, usage: owned.store.usage(self.0) }
     }
 }

@@ -5,6 +5,7 @@
 //!
 //! Invariants:
 //! - Pages of a letter are appended in the order in which they came, and each goes home once it is.
+//! - A letter that waits to be begun is known, so that no more of them wait than there are places.
 //! - A letter that the store refused is refused once to its core, and whatever comes of it later goes home unlooked at.
 //! - Who finds the store busy waits here, first come first served; his core does not ask again. So do letters that other cores
 //!   have begun when there are as many as may be: there is always a place for each that this core may begin.
@@ -15,17 +16,15 @@ use alloc::vec::Vec;
 
 use machine::CoreId;
 use sometimes::sometimes;
-use store::{Closing, DeliveryId, INBOX, Outcome, Refusal, Store, Wake};
+use store::{Closing, DeliveryId, INBOX, Refusal, Store, Wake};
 use tasks::Continuation;
 
-use crate::maildrop::Maildrops;
-use crate::sizes::Sizes;
-
-use super::Point;
-use super::{End, Letter, LetterId, News, Page, Purpose, Request, Status, on_core};
+use crate::messages::{End, Letter, Limits, News, Page, Request, Status, refused};
+use crate::point::Point;
+use crate::purpose::{Purpose, core_of, on_core};
 
 /// The other cores' business with the store.
-pub(super) struct Desk {
+pub(crate) struct Desk {
     /// One for each core but this one.
     guests: Vec<Option<Guest>>,
     /// Requests that found the store busy.
@@ -62,9 +61,9 @@ struct Arrival {
 }
 
 impl Desk {
-    /// `core`: whose it is, of `cores` that have these `sizes`.
-    pub(super) fn new(core: CoreId, cores: u8, sizes: &Sizes) -> Desk {
-        let letters = sizes.letters_for_others(cores);
+    /// `core`: whose it is, of `cores` that have these `limits`.
+    pub(crate) fn new(core: CoreId, cores: u8, limits: &Limits) -> Desk {
+        let letters = limits.letters_for_others;
         let guest = || Guest {
             arrivals: (0..letters).map(|_| None).collect(),
             status: None,
@@ -77,30 +76,23 @@ impl Desk {
             guests: (0..cores).map(|other| (CoreId(other) != core).then(guest)).collect(),
             waiting: VecDeque::new(),
             beginning: VecDeque::new(),
-            letters: sizes.transactions,
+            letters: limits.transactions,
             told: None,
         }
     }
 
     /// A core asks for something.
-    pub(super) fn requested(&mut self, from: CoreId, request: Request, store: &mut Store, maildrops: &mut Maildrops) {
+    pub(crate) fn requested(&mut self, from: CoreId, request: Request, store: &mut Store) {
         match request {
             Request::Octets { page, end } => self.octets_arrived(from, page, end, store),
             Request::Commit(letter, closing) => self.commit(from, letter, closing, store),
             Request::Abort(letter) => self.abort(from, letter, store),
             Request::BodyDone(body) => store.give_back(body),
-            Request::CloseMaildrop(maildrop) => maildrops.close(&maildrop),
             Request::TookOver => self.at(from, |guest| guest.has_taken_over = true),
             Request::Serving => self.at(from, |guest| guest.is_serving = true),
             Request::Left => self.at(from, |guest| guest.has_left = true),
-            // They go to the store's owner, the clerks and the queue.
-            Request::Asked(..)
-            | Request::Visit(..)
-            | Request::QueueAsked(..)
-            | Request::ReplyLeft(_)
-            | Request::ReplyWanted(_)
-            | Request::PieceArrived(..)
-            | Request::PasswordKnown(_) => {}
+            // They are not for the store.
+            Request::Asked(..) | Request::CloseMaildrop(_) | Request::PasswordKnown(_) => {}
             request @ (Request::Read { .. } | Request::Remove { .. } | Request::ForgetArrival { .. }) => {
                 if !self.waiting.is_empty() || !self.fulfil(from, &request, store) {
                     sometimes!(DeskWaits);
@@ -110,8 +102,20 @@ impl Desk {
         }
     }
 
+    /// The next end of something that a session of this core has asked for; what other cores asked for
+    /// goes to them.
+    pub(crate) fn next_wake(&mut self, store: &mut Store) -> Option<Wake> {
+        loop {
+            let wake = store.next_wake()?;
+            match core_of(wake.continuation) {
+                (None, _) => return Some(wake),
+                (Some(asked), continuation) => self.woken(asked, Wake { continuation, ..wake }, store),
+            }
+        }
+    }
+
     /// The end of a turn: whoever waited tries again, and all hear how the store is.
-    pub(super) fn turn_ended(&mut self, store: &mut Store) {
+    pub(crate) fn turn_ended(&mut self, store: &mut Store) {
         while let Some((core, request)) = self.waiting.pop_front() {
             if !self.fulfil(core, &request, store) {
                 self.waiting.push_front((core, request));
@@ -124,44 +128,44 @@ impl Desk {
     }
 
     /// Something that a core asked for has ended, or may go on.
-    pub(super) fn woken(&mut self, (core, purpose): (CoreId, Purpose), wake: Wake, store: &mut Store) {
+    pub(crate) fn woken(&mut self, (core, purpose): (CoreId, Purpose), wake: Wake, store: &mut Store) {
         match Point::of(wake.continuation.entry) {
             Some(Point::LetterRoom) => self.go_on(core, Letter(wake.continuation.frame), store),
             _ => self.tell(core, News::Woken(purpose, wake)),
         }
     }
 
-    pub(super) fn cores(&self) -> u8 {
+    pub(crate) fn cores(&self) -> u8 {
         self.guests.len() as u8
     }
 
-    pub(super) fn tell_all(&mut self, news: impl Fn() -> News) {
+    pub(crate) fn tell_all(&mut self, news: impl Fn() -> News) {
         self.guests.iter_mut().flatten().for_each(|guest| guest.news.push_back(news()));
     }
 
-    pub(super) fn next_news(&mut self, core: CoreId) -> Option<News> {
+    pub(crate) fn next_news(&mut self, core: CoreId) -> Option<News> {
         let guest = self.guest(core)?;
         guest.status.take().map(News::Status).or_else(|| guest.news.pop_front())
     }
 
-    pub(super) fn has_news(&self) -> bool {
+    pub(crate) fn has_news(&self) -> bool {
         self.guests.iter().flatten().any(|guest| guest.status.is_some() || !guest.news.is_empty())
     }
 
-    pub(super) fn all_have_left(&self) -> bool {
+    pub(crate) fn all_have_left(&self) -> bool {
         self.guests.iter().flatten().all(|guest| guest.has_left)
     }
 
     /// How many have taken over their share of the shards.
-    pub(super) fn have_taken_over(&self) -> usize {
+    pub(crate) fn have_taken_over(&self) -> usize {
         self.guests.iter().flatten().filter(|guest| guest.has_taken_over).count()
     }
 
-    pub(super) fn all_serve(&self) -> bool {
+    pub(crate) fn all_serve(&self) -> bool {
         self.guests.iter().flatten().all(|guest| guest.is_serving)
     }
 
-    pub(super) fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_at_rest(&self) -> bool {
         self.waiting.is_empty() && self.beginning.is_empty()
     }
 
@@ -173,7 +177,7 @@ impl Desk {
         }
     }
 
-    pub(super) fn tell(&mut self, core: CoreId, news: News) {
+    pub(crate) fn tell(&mut self, core: CoreId, news: News) {
         if let Some(guest) = self.guest(core) {
             guest.news.push_back(news);
         }
@@ -215,7 +219,7 @@ impl Desk {
             Ok(()) => true,
             Err(Refusal::Busy) => false,
             Err(refusal) => {
-                self.tell(core, News::Woken(purpose, LetterId::refused(*continuation, refusal)));
+                self.tell(core, News::Woken(purpose, refused(*continuation, refusal)));
                 true
             }
         }
@@ -248,7 +252,7 @@ impl Desk {
             let delivery = store.begin(&page.recipients);
             arrival.delivery = Some(delivery);
             if let Err(refusal) = delivery {
-                self.tell(core, News::Woken(Purpose::Letter, LetterId::refused(stored(letter), refusal)));
+                self.tell(core, News::Woken(Purpose::Letter, refused(stored(letter), refusal)));
             }
             self.go_on(core, letter, store);
         }
@@ -316,16 +320,19 @@ impl Desk {
 
     fn refuse(&mut self, core: CoreId, letter: Letter, refusal: Refusal) {
         sometimes!(DeskRefuses);
-        self.tell(core, News::Woken(Purpose::Letter, LetterId::refused(stored(letter), refusal)));
+        self.tell(core, News::Woken(Purpose::Letter, refused(stored(letter), refusal)));
     }
 
     /// Nobody wants the letter any more.
     fn abort(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
         let Some(arrival) = self.arrival(core, letter) else { return };
         sometimes!(DeskForgets);
-        if let Some(Ok(delivery)) = arrival.delivery {
-            store.abort(delivery);
+        match arrival.delivery {
+            Some(Ok(delivery)) => store.abort(delivery),
+            Some(Err(_)) => {}
+            None => self.beginning.retain(|waiting| *waiting != (core, letter)),
         }
+        let Some(arrival) = self.arrival(core, letter) else { return };
         let pages = core::mem::take(&mut arrival.pages);
         pages.into_iter().for_each(|(page, _)| self.tell(core, News::PageDone(page)));
         self.forget(core, letter);
@@ -376,25 +383,41 @@ fn stored(letter: Letter) -> Continuation {
     Continuation { frame: letter.0, entry: Point::LetterStored.entry() }
 }
 
-/// What the end of a letter says.
-pub(super) fn end_of(outcome: &Outcome) -> Option<Refusal> {
-    if let Outcome::Refused(refusal) = outcome { Some(*refusal) } else { None }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use store::{Room, State};
 
+    /// For so many messages at a time.
+    fn limits(letters: usize) -> Limits {
+        let store =
+            store::Limits { deliveries: 4, recipients: 8, reads: 4, buffer_bytes: 64 * 1024, resident_bytes: 1 << 20 };
+        Limits { store, transactions: letters, letters_for_others: 4 }
+    }
+
     #[test]
     fn a_core_that_does_not_listen_finds_the_latest_state_of_the_store_alone() {
-        let sizes = Sizes::for_memory(Sizes::memory_bytes_min(2), 2).expect("it is enough");
-        let mut desk = Desk::new(CoreId::FIRST, 2, &sizes);
+        let mut desk = Desk::new(CoreId::FIRST, 2, &limits(4));
         for turn in 0..1000 {
             desk.tell_status(Status { state: State::Serving, room: Room::NONE, is_short_of_buffers: turn % 2 == 0 });
         }
         let told = desk.next_news(CoreId(1));
         assert!(matches!(told, Some(News::Status(Status { is_short_of_buffers: false, .. }))));
         assert!(desk.next_news(CoreId(1)).is_none() && !desk.has_news());
+    }
+    #[test]
+    fn a_message_that_is_given_up_waits_no_more_to_be_begun() {
+        let mut desk = Desk::new(CoreId::FIRST, 2, &limits(0));
+        let mut store = Store::guest(limits(0).store, [0; 32]);
+        for round in 0..1000 {
+            let letter = Letter(tasks::FrameId::new(round % 4, round));
+            let recipients = alloc::vec![store::Recipient::inbox(store::AccountId(1))];
+            let page = Box::new(Page { letter, recipients, length: 0, octets: [0; crate::messages::PAGE_OCTETS] });
+            desk.requested(CoreId(1), Request::Octets { page, end: None }, &mut store);
+            assert!(!desk.is_at_rest());
+            desk.requested(CoreId(1), Request::Abort(letter), &mut store);
+            assert!(matches!(desk.next_news(CoreId(1)), Some(News::PageDone(_))), "its page goes home");
+        }
+        assert!(desk.is_at_rest() && desk.beginning.is_empty());
     }
 }

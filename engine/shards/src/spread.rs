@@ -16,11 +16,12 @@ use sometimes::sometimes;
 use store::{Closing, Outcome, Recipient, Refusal, Wake};
 use tasks::{Continuation, FrameId, FrameTable};
 
-use super::Point;
-use super::{Archive, LetterId};
+use crate::archive::Archive;
+use crate::messages::{LetterId, refused};
+use crate::point::Point;
 
 /// The letters for several cores that have begun on this one.
-pub(super) struct Spread {
+pub(crate) struct Spread {
     letters: FrameTable<Box<Parts>>,
     /// Records that nobody uses.
     #[expect(clippy::vec_box, reason = "they are handed on as pointers")]
@@ -62,7 +63,7 @@ struct Part {
 }
 
 impl Spread {
-    pub(super) fn new(letters: usize) -> Spread {
+    pub(crate) fn new(letters: usize) -> Spread {
         Spread {
             letters: FrameTable::with_capacity(letters),
             idle: (0..letters).map(|_| Box::new(Parts { parts: Vec::with_capacity(4), ..Parts::default() })).collect(),
@@ -94,7 +95,7 @@ impl Spread {
         self.letters.get(letter).map(|parts| parts.stage)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.letters.len()
     }
 
@@ -149,7 +150,7 @@ impl Parts {
 
 impl Archive {
     /// Begins a letter for each core that owns some of the recipients.
-    pub(super) fn begin_spread(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
+    pub(crate) fn begin_spread(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
         sometimes!(LetterSpread);
         let letter = self.elsewhere.as_mut().ok_or(Refusal::NoSuchAccount)?.spread.begin()?;
         for owner in (0..self.owners.count()).map(CoreId) {
@@ -172,7 +173,7 @@ impl Archive {
         Ok(LetterId::Spread(letter))
     }
 
-    pub(super) fn append_spread(
+    pub(crate) fn append_spread(
         &mut self,
         letter: FrameId,
         octets: &[u8],
@@ -190,7 +191,7 @@ impl Archive {
     }
 
     /// Has all parts of a letter prepared: when they are they are committed, and where one cannot be none is.
-    pub(super) fn prepare_spread(
+    pub(crate) fn prepare_spread(
         &mut self,
         letter: FrameId,
         closing: Closing,
@@ -251,7 +252,7 @@ impl Archive {
             match (part.letter, &mut self.elsewhere) {
                 (LetterId::Own(delivery), Some(elsewhere)) => {
                     if let Err(refusal) = self.own.store.commit(delivery, closing, stored) {
-                        elsewhere.distant.wake(LetterId::refused(stored, refusal));
+                        elsewhere.distant.wake(refused(stored, refusal));
                     }
                 }
                 (LetterId::Distant(letter), Some(elsewhere)) => {
@@ -263,18 +264,18 @@ impl Archive {
     }
 
     /// Refuses a letter that was not committed on any core; false: there is none such.
-    pub(crate) fn refuse_preparing(&mut self, letter: FrameId, refusal: Refusal) -> bool {
+    pub fn refuse_preparing(&mut self, letter: FrameId, refusal: Refusal) -> bool {
         let Some(parts) = self.spread(letter).filter(|parts| parts.stage == Stage::Preparing) else { return false };
         let continuation = parts.continuation.take();
         self.abort(LetterId::Spread(letter));
         if let (Some(continuation), Some(elsewhere)) = (continuation, &mut self.elsewhere) {
-            elsewhere.distant.wake(LetterId::refused(continuation, refusal));
+            elsewhere.distant.wake(refused(continuation, refusal));
         }
         true
     }
 
     /// Whether a letter for accounts of several cores is complete, and not yet prepared on all of them.
-    pub(crate) fn is_preparing(&self, letter: FrameId) -> bool {
+    pub fn is_preparing(&self, letter: FrameId) -> bool {
         self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.spread.stage(letter) == Some(Stage::Preparing))
     }
 
@@ -283,7 +284,7 @@ impl Archive {
     }
 
     /// Gives a letter up. Once it is committed this only means that nobody is woken.
-    pub(super) fn abort_spread(&mut self, letter: FrameId) {
+    pub(crate) fn abort_spread(&mut self, letter: FrameId) {
         let Some(parts) = self.spread(letter) else { return };
         parts.continuation = None;
         if parts.stage == Stage::Committed {
@@ -297,7 +298,7 @@ impl Archive {
     }
 
     /// What of a wake is for a session: all of it, but where a part of a letter is meant.
-    pub(super) fn of_session(&mut self, wake: Wake) -> Option<Wake> {
+    pub(crate) fn of_session(&mut self, wake: Wake) -> Option<Wake> {
         let letter = wake.continuation.frame;
         match (Point::of(wake.continuation.entry), &wake.outcome) {
             (Some(Point::PartSpace), _) => self.part_has_space(letter),
@@ -322,7 +323,7 @@ fn part_at(letter: FrameId, point: Point) -> Continuation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::Letter;
+    use crate::messages::Letter;
 
     fn part(number: u32) -> LetterId {
         LetterId::Distant(Letter(FrameId::new(number, 0)))

@@ -6,11 +6,12 @@ use machine::CoreId;
 use store::{AccountId, Closing, Guid, Origin, Recipient, Refusal};
 use tasks::Continuation;
 
-use super::{Archive, LetterId};
+use crate::archive::Archive;
+use crate::messages::LetterId;
 
 impl Archive {
     /// Begins a letter. Errors: as [`store::Store::begin`]; what another core finds out only later ends the letter later.
-    pub(crate) fn begin(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
+    pub fn begin(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
         let owner = recipients.first().map_or(self.core, |first| self.owners.of(first.account));
         if recipients.iter().skip(1).all(|recipient| self.owners.of(recipient.account) == owner) {
             return self.begin_at(owner, recipients);
@@ -18,7 +19,7 @@ impl Archive {
         self.begin_spread(recipients)
     }
 
-    pub(super) fn begin_at(&mut self, owner: CoreId, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
+    pub(crate) fn begin_at(&mut self, owner: CoreId, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
         match self.distant_at(owner) {
             None => self.own.store.begin(recipients).map(LetterId::Own),
             Some(distant) => distant.begin(owner, recipients).map(LetterId::Distant),
@@ -26,12 +27,7 @@ impl Archive {
     }
 
     /// As [`store::Store::append`].
-    pub(crate) fn append(
-        &mut self,
-        letter: LetterId,
-        octets: &[u8],
-        continuation: Continuation,
-    ) -> Result<usize, Refusal> {
+    pub fn append(&mut self, letter: LetterId, octets: &[u8], continuation: Continuation) -> Result<usize, Refusal> {
         match (letter, &mut self.elsewhere) {
             (LetterId::Own(delivery), _) => self.own.store.append(delivery, octets, continuation),
             (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.append(letter, octets, continuation),
@@ -41,7 +37,7 @@ impl Archive {
     }
 
     /// As [`store::Store::commit`].
-    pub(crate) fn commit(
+    pub fn commit(
         &mut self,
         letter: LetterId,
         closing: impl Into<Closing>,
@@ -57,7 +53,7 @@ impl Archive {
     }
 
     /// As [`store::Store::abort`].
-    pub(crate) fn abort(&mut self, letter: LetterId) {
+    pub fn abort(&mut self, letter: LetterId) {
         match (letter, &mut self.elsewhere) {
             (LetterId::Own(delivery), _) => self.own.store.abort(delivery),
             (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.abort(letter),
@@ -67,7 +63,7 @@ impl Archive {
     }
 
     /// As [`store::Store::forget_arrival`].
-    pub(crate) fn forget_arrival(
+    pub fn forget_arrival(
         &mut self,
         account: AccountId,
         origin: Origin,
@@ -84,12 +80,12 @@ impl Archive {
     }
 
     /// Whether a letter with this origin is noted as arrived, or nobody knows that here.
-    pub(crate) fn may_have_arrived(&self, account: AccountId, origin: Origin) -> bool {
+    pub fn may_have_arrived(&self, account: AccountId, origin: Origin) -> bool {
         self.owners.of(account) != self.core || self.own.store.has_arrived(account, origin)
     }
 
     /// What the message of a letter's first recipient will be called, if all of it is this core's.
-    pub(crate) fn guid(&self, letter: LetterId) -> Option<Guid> {
+    pub fn guid(&self, letter: LetterId) -> Option<Guid> {
         if let LetterId::Own(delivery) = letter { self.own.store.guid(delivery) } else { None }
     }
 }

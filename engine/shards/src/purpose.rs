@@ -2,10 +2,7 @@
 //! it knows the core, and what that core has asked for.
 
 use machine::CoreId;
-use store::{Outcome, Refusal, Wake};
 use tasks::{Continuation, Entry};
-
-use super::LetterId;
 
 /// What another core has asked of the owner of an account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,14 +21,14 @@ impl Purpose {
 
 /// An owner knows the continuations of other cores, and what those have asked for, by bits of the
 /// entry that its own continuations do not use.
-pub(super) fn on_core((core, purpose): (CoreId, Purpose), continuation: Continuation) -> Continuation {
+pub(crate) fn on_core((core, purpose): (CoreId, Purpose), continuation: Continuation) -> Continuation {
     let of_core = (u32::from(core.0) + 1) << CORE_SHIFT | (purpose as u32) << PURPOSE_SHIFT;
     Continuation { entry: Entry(continuation.entry.0 | of_core), ..continuation }
 }
 
 /// The core of a continuation of [`on_core`] with what that has asked for, and what it was made
 /// from.
-pub(super) fn core_of(continuation: Continuation) -> (Option<(CoreId, Purpose)>, Continuation) {
+pub(crate) fn core_of(continuation: Continuation) -> (Option<(CoreId, Purpose)>, Continuation) {
     let Entry(bits) = continuation.entry;
     let core = (bits >> CORE_SHIFT & 0xff).checked_sub(1).map(|core| CoreId(core as u8));
     let purpose = Purpose::ALL.get((bits >> PURPOSE_SHIFT) as usize).copied();
@@ -41,18 +38,10 @@ pub(super) fn core_of(continuation: Continuation) -> (Option<(CoreId, Purpose)>,
 const CORE_SHIFT: u32 = Entry::BITS;
 const PURPOSE_SHIFT: u32 = CORE_SHIFT + 8;
 
-impl LetterId {
-    /// The continuation's outcome when a letter is refused.
-    pub(crate) fn refused(continuation: Continuation, refusal: Refusal) -> Wake {
-        Wake { continuation, outcome: Outcome::Refused(refusal) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subsystem::Subsystem;
-    use tasks::FrameId;
+    use tasks::{FrameId, Subsystem};
 
     #[test]
     fn a_continuation_of_another_core_comes_back_as_it_was() {

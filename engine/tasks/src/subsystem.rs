@@ -1,10 +1,10 @@
 //! The subsystems whose frames wait for the store, or for what is computed.
 
-use tasks::Entry;
+use crate::Entry;
 
 /// One of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Subsystem {
+pub enum Subsystem {
     /// Sessions of any protocol, with what concerns passwords.
     Auth,
     /// SMTP sessions.
@@ -39,7 +39,7 @@ impl Subsystem {
     ];
 
     /// The one to which a frame belongs that waits at this entry.
-    pub(crate) fn of(entry: Entry) -> Option<Subsystem> {
+    pub fn of(entry: Entry) -> Option<Subsystem> {
         Subsystem::ALL.get(usize::from(entry.subsystem())).copied()
     }
 }

@@ -1,0 +1,183 @@
+//! What cores tell each other for the webmail: requests go to the core that has the account, and
+//! replies to the core that has the connection.
+//!
+//! A number names a reply that stays open, or a message that comes in pieces. The core that has given
+//! a number is part of it, and whatever concerns it goes there.
+//!
+//! Invariants:
+//! - A visit gets one answer. So many visits to another core wait for theirs as that link has
+//!   credits; one more is refused here.
+//! - What is told to this core itself takes no way round.
+
+use alloc::boxed::Box;
+
+use channel::{Class, Ticket};
+use http::{Reply, Status};
+use machine::{CoreId, Entropy};
+use store::{AccountId, Outcome};
+use tasks::FrameId;
+use webmail::{Piece, QueueTold, Visit};
+
+use crate::common::Common;
+use crate::engine::Engine;
+use crate::links::Message;
+use crate::listeners::giver_of;
+
+use super::told::{Asked, Replied, Told};
+
+impl Common {
+    /// The client of the session of `frame` asks for something of an account's webmail. The answer
+    /// is told later.
+    pub(crate) fn visit(&mut self, account: AccountId, frame: FrameId, visit: Visit) {
+        let (own, owner, form_bytes) = (self.links.own(), self.store.owner(account), visit.form_bytes());
+        self.bodies += form_bytes;
+        if owner == own {
+            return self.clerks.visited(Ticket { core: own, frame }, Box::new(visit));
+        }
+        let asked = Asked::Visit(frame, Box::new(visit));
+        if self.links.ask(owner, Class::Answer, Message::ClerksAsked(asked)).is_err() {
+            self.bodies -= form_bytes;
+            let refused = Replied::GoesOn(frame, Box::new(Told::Reply(too_many())));
+            self.links.tell(own, Class::Answer, Message::ClerksReplied(refused));
+        }
+    }
+
+    /// A piece has come of the message with this number.
+    pub(crate) fn piece_arrived(&mut self, number: u64, piece: Piece) {
+        self.tell_giver(number, Class::Bulk, Asked::Piece(number, piece));
+    }
+
+    /// The client wants more of the reply with this number.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn reply_wanted(&mut self, number: u64) {
+        self.tell_giver(number, Class::Answer, Asked::Wanted(number));
+    }
+
+    /// Nothing listens any more to the reply with this number, or its message does not come.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn reply_left(&mut self, number: u64) {
+        self.tell_giver(number, Class::Answer, Asked::Left(number));
+    }
+
+    fn tell_giver(&mut self, number: u64, class: Class, asked: Asked) {
+        let giver = giver_of(number);
+        if giver == self.links.own() {
+            return self.clerks_asked(giver, asked);
+        }
+        self.links.tell(giver, class, Message::ClerksAsked(asked));
+    }
+
+    /// A core asks this of the request handlers of this one.
+    pub(crate) fn clerks_asked(&mut self, from: CoreId, asked: Asked) {
+        match asked {
+            Asked::Visit(frame, visit) => self.clerks.visited(Ticket { core: from, frame }, visit),
+            Asked::Piece(number, piece) => self.clerks.letters.piece_arrived(number, piece),
+            Asked::Wanted(number) => self.clerks.streams.wanted(number),
+            Asked::Left(number) => {
+                if let Some(letter) = self.clerks.left(number) {
+                    self.store.abort(letter);
+                }
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Phase 4 too: clerks who can go on do, and answers are brought to who asked.
+    #[inline(never)]
+    pub(crate) fn let_clerks_work(&mut self, entropy: &mut dyn Entropy) {
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
+        clerks.work(&mut office);
+        self.end_outdated_sessions();
+        self.bring_replies();
+    }
+
+    /// The signature that a request handler has asked for was computed.
+    pub(crate) fn clerk_signs(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
+        clerks.sign(frame, &mut office);
+    }
+
+    /// Another core knows the password that a clerk has told it.
+    pub(crate) fn password_known(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
+        if self.common.clerks.heard(frame) {
+            self.clerk_woken(frame, Outcome::Changed, entropy);
+        }
+    }
+
+    /// What clerks have asked about the queue of this core is told them, on whatever core they are.
+    pub(crate) fn tell_of_queue(&mut self, entropy: &mut dyn Entropy) {
+        while let Some((ticket, told)) = self.outbound.next_told() {
+            if ticket.core == self.core {
+                self.queue_told(ticket.frame, told, entropy);
+            } else {
+                let message = Message::QueueTold(ticket.frame, Box::new(told));
+                self.common.links.tell(ticket.core, Class::Answer, message);
+            }
+        }
+    }
+
+    /// A core has told what a clerk asks about the queue.
+    pub(crate) fn queue_told(&mut self, frame: FrameId, told: QueueTold, entropy: &mut dyn Entropy) {
+        if self.common.clerks.told(frame, told) {
+            self.clerk_woken(frame, Outcome::Changed, entropy);
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn clerk_woken(&mut self, frame: FrameId, outcome: Outcome, entropy: &mut dyn Entropy) {
+        if self.common.clerks.at_work.get(frame).is_none() {
+            return self.common.store.forget(outcome);
+        }
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
+        clerks.step(frame, &mut office, |clerk, desk| clerk.woken(outcome, desk));
+        self.end_outdated_sessions();
+    }
+
+    /// A clerk may have told a new password: whoever has logged in on this core by the old one is
+    /// logged out.
+    fn end_outdated_sessions(&mut self) {
+        while let Some(account) = self.common.store.next_outdated() {
+            self.end_sessions_of(account);
+        }
+    }
+
+    /// Brings what the request handlers of this core have for others to where it is wanted.
+    fn bring_replies(&mut self) {
+        while let Some((ticket, answer)) = self.common.clerks.answers.pop_front() {
+            match ticket.core == self.core {
+                true => self.session_visit_answered(ticket.frame, answer),
+                false => self.tell_visitor(ticket, Replied::Visit(ticket.frame, Box::new(answer))),
+            }
+        }
+        while let Some((ticket, told)) = self.common.clerks.news.pop_front() {
+            match ticket.core == self.core {
+                true => self.session_reply_goes_on(ticket.frame, told),
+                false => self.tell_visitor(ticket, Replied::GoesOn(ticket.frame, Box::new(told))),
+            }
+        }
+    }
+
+    fn tell_visitor(&mut self, ticket: Ticket, replied: Replied) {
+        self.common.links.tell(ticket.core, Class::Answer, Message::ClerksReplied(replied));
+    }
+
+    /// The request handlers of a core have told this to a session of this one.
+    pub(crate) fn clerks_replied(&mut self, from: CoreId, replied: Replied) {
+        match replied {
+            Replied::Visit(frame, answer) => {
+                self.common.links.answered(from);
+                self.session_visit_answered(frame, *answer);
+            }
+            Replied::GoesOn(frame, told) => self.session_reply_goes_on(frame, *told),
+        }
+    }
+}
+
+/// What is said to a client while too many wait for the core that has its mail.
+fn too_many() -> Reply {
+    let words = "Too much is being done with mail just now. Nothing is lost: go back, and try again in a moment.\n";
+    Reply::text(Status::ServiceUnavailable, words.into())
+}

@@ -1,0 +1,55 @@
+//! The list of what cores tell each other.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use compute::JobMessage;
+use mail::{FailedLogin, Met};
+use net::NetMessage;
+use resolver::NameMessage;
+use tasks::FrameId;
+use webmail::{QueueAsked, QueueTold};
+
+use crate::certificates::shown::{Replaced, Shown, Upload};
+use crate::clerks::told::{Asked, Replied};
+use crate::sending::Parcel;
+
+/// What one core tells another.
+pub(crate) enum Message {
+    /// From stores to stores.
+    Shards(shards::Message),
+    /// From network to network.
+    Net(NetMessage),
+    /// A frame to be sent, from a core that has no queue of the card's.
+    Parcel(Box<Parcel>),
+    /// It was sent, and comes home.
+    ParcelSent(Box<Parcel>),
+    /// To the webmail's request handlers.
+    ClerksAsked(Asked),
+    /// From them.
+    ClerksReplied(Replied),
+    /// A request handler of this frame asks something about entries of the queue that the core owns.
+    QueueAsked(FrameId, Box<QueueAsked>),
+    /// The reply to it.
+    QueueTold(FrameId, Box<QueueTold>),
+    /// A certificate, to the core that keeps them.
+    Upload(Box<Upload>),
+    /// From the core that keeps them: these certificates are shown from now on.
+    Certificates(Arc<Shown>),
+    /// They are.
+    CertificatesShown,
+    /// From the core that keeps them: what came of a certificate that the session of this frame has sent.
+    Uploaded(FrameId, Box<Replaced>),
+    /// A question to name servers, to the first core, or what came of it.
+    Name(NameMessage),
+    /// A login has failed: the throttle of each core knows of the failures on all.
+    LoginFailed(Arc<FailedLogin>),
+    /// A letter was put off, or an origin of letters is known.
+    Met(Met),
+    /// A password hash or a signature is to be computed, was computed, or is not needed any more.
+    Job(JobMessage),
+    /// The core receives nothing any more.
+    Over,
+}
+
+const _: () = assert!(size_of::<Message>() <= 80, "there are a quarter of a thousand places for them in each ring");

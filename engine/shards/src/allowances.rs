@@ -1,0 +1,274 @@
+//! What accounts send in a day: counted where an account's mail is, and no more than the configuration allows, so that who has stolen a password cannot do much with it.
+//!
+//! A message counts when it begins: with DATA, or the first BDAT, or when it is sent in the webmail; whatever becomes of it then. Of those elsewhere whom it is for each counts to whom the account has not written
+//! before, as far as that is known. A day is one of UTC.
+//!
+//! What was counted is a note of the account (crate `store`), and so is to whom it has written: a set of which nobody can be read out (B. Bloom, *Space/Time Trade-offs in Hash Coding with Allowable Errors*). One in sixteen
+//! strangers at most is taken for somebody known. When the set is half full, which some 1,400 people make it, it begins anew.
+//!
+//! Invariants:
+//! - Who is refused has counted nothing.
+//! - It is noted whenever a sixteenth of what is allowed has come together: so a restart forgets less than that of a day.
+//! - A core remembers [`REMEMBERED_MAX`] accounts; of others it knows what was noted.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use configuration::PerDay;
+use store::{AccountId, NoteChange, Store};
+use tasks::{Continuation, FrameId};
+
+use crate::point::Point;
+
+/// The key of the note.
+const KEY: &[u8] = b"sent";
+/// Parts of what is allowed in a day, after each of which it is noted.
+const NOTED_PARTS: u32 = 16;
+/// Bytes of the set of those to whom an account has written.
+const KNOWN_BYTES: usize = 1024;
+/// Accounts of which more is known than what was noted: some KiB each.
+const REMEMBERED_MAX: usize = 1024;
+
+/// Nobody waits for what is noted.
+const NOBODY: Continuation = Continuation { frame: FrameId::new(u32::MAX, u32::MAX), entry: Point::Noted.entry() };
+
+/// How much an account may send in a day.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Daily {
+    /// Messages.
+    pub messages: PerDay,
+    /// People elsewhere to whom it has not written before.
+    pub people: PerDay,
+}
+
+/// Whether it may be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It may.
+    Granted,
+    /// The account has met this limit, the first time today or once more.
+    Refused(Met, Occurrence),
+}
+
+/// A limit that an account has met.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Met {
+    /// So many messages it has sent.
+    Messages(u32),
+    /// With this one it would have written to more than so many new people.
+    People(u32),
+    /// Its outbox holds as much as it may.
+    Outbox,
+}
+
+/// How often a limit was met.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Occurrence {
+    /// The first time today.
+    FirstToday,
+    /// Once more.
+    Again,
+}
+
+impl Verdict {
+    /// What administrators are told of it, if they were not today.
+    pub fn line(self, address: &str) -> Option<String> {
+        let Verdict::Refused(met, Occurrence::FirstToday) = self else { return None };
+        Some(match met {
+            Met::Messages(most) => format!("limits: {address} has sent {most} messages today and may send no more"),
+            Met::Outbox => format!("limits: {address} has as much mail waiting to be sent as it may have"),
+            Met::People(most) => format!("limits: {address} may write to no more than {most} new recipients today"),
+        })
+    }
+}
+
+/// What the accounts of a core have sent.
+#[derive(Default)]
+pub(crate) struct Allowances {
+    accounts: BTreeMap<AccountId, Box<Sent>>,
+}
+
+/// What an account has sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Sent {
+    today: Counts,
+    /// The same as it was noted last.
+    noted: Counts,
+    /// Whether it was told today that a limit was met.
+    is_told: bool,
+    known: [u8; KNOWN_BYTES],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Counts {
+    day: u32,
+    messages: u32,
+    people: u32,
+}
+
+impl Allowances {
+    /// An account of this core wants to send a message. If it may, that counts.
+    ///
+    /// `day`: days since 1970; `people`: the recipients elsewhere.
+    pub(crate) fn may_send(
+        &mut self,
+        account: AccountId,
+        (day, daily): (u32, Daily),
+        people: &[String],
+        store: &mut Store,
+    ) -> Verdict {
+        let sent = self.sent_by(account, store);
+        if sent.today.day != day {
+            (sent.today, sent.is_told) = (Counts { day, ..Counts::default() }, false);
+        }
+        let mut new: Vec<Places> = people.iter().map(|person| places(person, store)).collect();
+        new.retain(|places| !sent.knows(places));
+        new.sort_unstable();
+        new.dedup();
+        let is_outbox_full = store.account(account).is_some_and(|known| known.is_outbox_full());
+        let met = is_outbox_full.then_some(Met::Outbox);
+        if let Some(met) = met.or_else(|| sent.met(daily, new.len() as u32)) {
+            let occurrence = if sent.is_told { Occurrence::Again } else { Occurrence::FirstToday };
+            sent.is_told = true;
+            return Verdict::Refused(met, occurrence);
+        }
+        sent.today.messages += 1;
+        sent.today.people += new.len() as u32;
+        new.iter().for_each(|places| sent.learn(places));
+        if sent.is_to_be_noted(daily) {
+            let change = NoteChange::Put(KEY.into(), sent.to_note());
+            // Refused, it is noted with the next one.
+            if store.change_notes(account, Vec::from([change]), NOBODY).is_ok() {
+                sent.noted = sent.today;
+            }
+        }
+        Verdict::Granted
+    }
+
+    fn sent_by(&mut self, account: AccountId, store: &Store) -> &mut Sent {
+        if !self.accounts.contains_key(&account) && self.accounts.len() >= REMEMBERED_MAX {
+            self.accounts.pop_first();
+        }
+        self.accounts.entry(account).or_insert_with(|| {
+            let noted = store.account(account).and_then(|known| Sent::of(known.note(KEY)?));
+            Box::new(noted.unwrap_or(Sent::NOTHING))
+        })
+    }
+}
+
+impl Sent {
+    const NOTHING: Sent = Sent {
+        today: Counts { day: 0, messages: 0, people: 0 },
+        noted: Counts { day: 0, messages: 0, people: 0 },
+        is_told: false,
+        known: [0; KNOWN_BYTES],
+    };
+
+    /// The limit that it would break to send one more message, to so many new people.
+    fn met(&self, daily: Daily, new: u32) -> Option<Met> {
+        let messages = daily.messages.most().filter(|most| self.today.messages >= *most).map(Met::Messages);
+        messages.or(daily.people.most().filter(|most| new > 0 && self.today.people + new > *most).map(Met::People))
+    }
+
+    fn is_to_be_noted(&self, daily: Daily) -> bool {
+        let Sent { today, noted, .. } = self;
+        let before = if noted.day == today.day { *noted } else { Counts::default() };
+        let is_much =
+            |more: u32, limit: PerDay| limit.most().is_some_and(|most| more.saturating_mul(NOTED_PARTS) >= most);
+        is_much(today.messages - before.messages, daily.messages) || is_much(today.people - before.people, daily.people)
+    }
+
+    fn knows(&self, places: &Places) -> bool {
+        places
+            .iter()
+            .all(|place| self.known.get(usize::from(place / 8)).is_some_and(|byte| byte >> (place % 8) & 1 == 1))
+    }
+
+    fn learn(&mut self, places: &Places) {
+        let set: u32 = self.known.iter().map(|byte| byte.count_ones()).sum();
+        if set as usize >= KNOWN_BYTES * 8 / 2 {
+            self.known = [0; KNOWN_BYTES];
+        }
+        for place in places {
+            if let Some(byte) = self.known.get_mut(usize::from(place / 8)) {
+                *byte |= 1 << (place % 8);
+            }
+        }
+    }
+
+    fn to_note(&self) -> Box<[u8]> {
+        let Counts { day, messages, people } = self.today;
+        [&day.to_le_bytes()[..], &messages.to_le_bytes(), &people.to_le_bytes(), &self.known].concat().into()
+    }
+
+    /// From a note. `None`: it is none of these.
+    fn of(note: &[u8]) -> Option<Sent> {
+        let (day, rest) = note.split_first_chunk()?;
+        let (messages, rest) = rest.split_first_chunk()?;
+        let (people, rest) = rest.split_first_chunk()?;
+        let [day, messages, people] = [day, messages, people].map(|bytes| u32::from_le_bytes(*bytes));
+        let today = Counts { day, messages, people };
+        Some(Sent { today, noted: today, is_told: false, known: rest.try_into().ok()? })
+    }
+}
+
+/// Where in the set it stands that somebody is known.
+type Places = [u16; 4];
+
+/// However his address is written. Nobody outside knows who has the same places.
+fn places(address: &str, store: &Store) -> Places {
+    let secret = u128::from_le_bytes(store.secret(["sent to ", &address.to_lowercase()].concat().as_bytes()));
+    [0, 32, 64, 96].map(|shift| (secret >> shift) as u16 % (KNOWN_BYTES as u16 * 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places_of(seed: u32) -> Places {
+        let mixed = u128::from(seed).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+        [0, 32, 64, 96].map(|shift| ((mixed >> shift) as u32 >> 7) as u16 % (KNOWN_BYTES as u16 * 8))
+    }
+
+    #[test]
+    fn whom_an_account_has_written_to_is_known_and_few_others_are_until_it_begins_anew() {
+        let mut sent = Sent::NOTHING;
+        for person in 0..1000 {
+            sent.learn(&places_of(person));
+        }
+        assert!((0..1000).all(|person| sent.knows(&places_of(person))));
+        let strangers = (10_000..20_000).filter(|person| sent.knows(&places_of(*person))).count();
+        assert!(strangers < 10_000 / 16, "{strangers}");
+        for person in 1000..3000 {
+            sent.learn(&places_of(person));
+        }
+        assert!(!(0..1000).all(|person| sent.knows(&places_of(person))));
+        assert!(sent.knows(&places_of(2999)));
+    }
+
+    #[test]
+    fn what_was_noted_is_read_again_and_nothing_else() {
+        let mut sent = Sent { today: Counts { day: 20_000, messages: 7, people: 3 }, ..Sent::NOTHING };
+        sent.learn(&places_of(1));
+        let note = sent.to_note();
+        assert_eq!(Sent::of(&note), Some(Sent { noted: sent.today, ..sent.clone() }));
+        assert_eq!(Sent::of(note.get(1..).unwrap_or_default()), None);
+        assert_eq!(Sent::of(&[&note[..], &[0]].concat()), None);
+        assert_eq!(Sent::of(b""), None);
+    }
+
+    #[test]
+    fn it_is_noted_after_each_sixteenth_of_what_is_allowed() {
+        let daily = |messages, people| Daily { messages, people };
+        let sent = |messages, people| Sent { today: Counts { day: 1, messages, people }, ..Sent::NOTHING };
+        let both = daily(PerDay::Most(160), PerDay::Most(32));
+        assert!(
+            !sent(9, 1).is_to_be_noted(both) && sent(10, 0).is_to_be_noted(both) && sent(0, 2).is_to_be_noted(both)
+        );
+        assert!(sent(1, 0).is_to_be_noted(daily(PerDay::Most(3), PerDay::Unlimited)));
+        assert!(!sent(9000, 9000).is_to_be_noted(daily(PerDay::Unlimited, PerDay::Unlimited)));
+    }
+}

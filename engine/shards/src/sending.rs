@@ -1,0 +1,53 @@
+//! The question whether an account may send one more message.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use machine::UnixTime;
+use store::AccountId;
+
+use crate::allowances::{Daily, Verdict};
+use crate::ask::Question;
+use crate::owned::Owned;
+
+const DAY_SECONDS: u64 = 24 * 60 * 60;
+
+/// May this account send one more message? If so, it counts.
+pub struct MaySend {
+    account: AccountId,
+    /// Days since 1970.
+    day: u32,
+    daily: Daily,
+    /// The recipients elsewhere.
+    people: Vec<String>,
+}
+
+/// Whether it may.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Permitted {
+    /// The account.
+    pub account: AccountId,
+    /// What its owner says.
+    pub verdict: Verdict,
+}
+
+impl MaySend {
+    /// At this time, to these recipients elsewhere.
+    pub fn new(account: AccountId, now: UnixTime, daily: Daily, people: Vec<String>) -> MaySend {
+        MaySend { account, day: (now.seconds() / DAY_SECONDS) as u32, daily, people }
+    }
+}
+
+impl Question for MaySend {
+    type Reply = Permitted;
+
+    fn account(&self) -> AccountId {
+        self.account
+    }
+
+    fn answer(self, owned: &mut Owned) -> Permitted {
+        let MaySend { account, day, daily, people } = self;
+        let verdict = owned.allowances.may_send(account, (day, daily), &people, &mut owned.store);
+        Permitted { account, verdict }
+    }
+}
