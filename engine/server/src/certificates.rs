@@ -31,7 +31,6 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use channel::{Class, Ticket};
-use http::Remembered;
 use machine::CoreId;
 use store::{Outcome, Uid};
 use tls::{Certificate, Day};
@@ -211,7 +210,7 @@ impl Engine {
     /// dropped when that changes.
     pub(crate) fn judge_certificates(&mut self) {
         if self.common.connections.tls_mut().judge_certificates(self.common.turn.wall) {
-            self.common.pages = Remembered::nothing();
+            self.services.web.forget_pages();
         }
     }
 

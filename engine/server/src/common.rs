@@ -7,9 +7,7 @@ use channel::Links;
 use compute::Compute;
 use configuration::Relay;
 use connections::Connections;
-use http::{Remembered, Site};
 use machine::Turn;
-use message::DateTimeNow;
 use resolver::Names;
 use resolver::Ourselves;
 use signing::Signer;
@@ -22,13 +20,12 @@ use crate::directory::Directory;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::links::Message;
-use crate::logins::{self, Logins};
+use crate::logins::Logins;
 use crate::queue::Queue;
 
 /// What all sessions share.
 pub(crate) struct Common {
     pub(crate) turn: Turn,
-    pub(crate) date_now: DateTimeNow,
     pub(crate) connections: Connections,
     /// To and from all other cores.
     pub(crate) links: Links<Message>,
@@ -46,11 +43,6 @@ pub(crate) struct Common {
     pub(crate) hostname: String,
     pub(crate) directory: Directory,
     pub(crate) identifiers: Identifiers,
-    pub(crate) site: Site,
-    pub(crate) pages: Remembered,
-    /// Whether pages are given over TLS alone.
-    pub(crate) https_only: bool,
-    pub(crate) logs_requests: bool,
     pub(crate) console: ConsoleLines,
     pub(crate) logins: Logins,
     /// Password hashes and signatures under way.
@@ -61,23 +53,11 @@ pub(crate) struct Common {
     pub(crate) signer: Signer,
     /// What clients make this core keep.
     pub(crate) memory: MemoryBudget,
-    /// Bytes of bodies that this core's sessions of HTTP may hold.
-    pub(crate) bodies: usize,
-    /// Bytes of replies that they hold until clients have taken them.
-    pub(crate) replies: usize,
-    /// How many either may be.
-    pub(crate) bodies_max: usize,
 }
 
 impl Common {
     /// What we are, and what we can reach.
     pub(crate) fn ourselves(&self) -> Ourselves {
         Ourselves::of(&self.hostname, self.connections.net(), &self.relay.private_networks)
-    }
-
-    /// What logs clients in, and the parts that it uses.
-    pub(crate) fn logins(&mut self) -> (&mut Logins, logins::Context<'_>) {
-        let Common { turn, connections, store, directory, compute, logins, .. } = self;
-        (logins, logins::Context { turn: *turn, connections, store, directory, compute })
     }
 }

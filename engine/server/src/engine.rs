@@ -190,6 +190,9 @@ impl Engine {
         self.completions(machine);
         self.deadlines();
         self.resume();
+        if self.services.web.has_requests() {
+            self.bring_requests();
+        }
         self.tell_of_queue(machine);
         if self.common.clerks.has_work(&self.common.store.own.store) {
             self.let_clerks_work(machine);
@@ -208,6 +211,10 @@ impl Engine {
         self.own_messages(machine);
         if self.certificates.has_uploads() {
             self.take_up_upload();
+        }
+        // What was said meanwhile to HTTP sessions may have made them want more.
+        if self.services.web.has_requests() {
+            self.bring_requests();
         }
         self.out(machine);
         self.common.console.flush(machine);
@@ -443,7 +450,7 @@ impl Engine {
         self.runs_short = self.is_short();
         let has_more =
             self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.can_go_on();
-        let has_more = has_more || self.common.holds.has_to_look() || self.common.names.is_stirred();
+        let has_more = has_more || self.services.web.has_requests() || self.common.holds.has_to_look() || self.common.names.is_stirred();
         let has_more = has_more || self.common.queue.has_to_look() || self.common.links.has_own();
         if has_more || self.common.connections.has_ready() || self.is_hurried() || self.has_upload_to_take_up() {
             return Next::Now;

@@ -14,7 +14,7 @@
 //! | `certificates` | certificates that take the place of others while the machine serves |
 //! | `expiry` | certificates that end soon |
 //! | `pressure` | who has to go when something runs short |
-//! | `inbound`, `pop3_service`, `http_service` | what the sessions of the protocols act by |
+//! | `inbound`, `pop3_service`, `web` | what the sessions of the protocols act by |
 //! | `logins` | a password, a gate, an answer in time; or a proof |
 //! | `directory` | from a path to an account |
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
@@ -38,7 +38,6 @@ mod engine;
 mod expiry;
 mod handshakes;
 mod holds;
-mod http_service;
 mod identifier;
 mod in_use;
 mod inbound;
@@ -56,6 +55,7 @@ mod session;
 mod sizes;
 mod start;
 mod streams;
+mod web;
 
 use shards as archive;
 use tasks as subsystem;

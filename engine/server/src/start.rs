@@ -8,9 +8,7 @@ use budget::MemoryBudget;
 use compute::Compute;
 use configuration::{Configuration, Network};
 use connections::{Connections, TlsTable};
-use http::Remembered;
 use machine::{Card, CoreId, Entropy, Machine, Turn};
-use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use resolver::Names;
 use sasl::Nonces;
@@ -37,6 +35,7 @@ use crate::queue::Queue;
 use crate::sending::Parcels;
 use crate::session::Services;
 use crate::sizes::Sizes;
+use crate::web::{Web, WebSeed};
 
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.
@@ -69,10 +68,13 @@ impl Engine {
             strangers_key: random(machine),
             proofs_key: random(machine),
         };
-        let services = Services { inbound: Inbound::new(&configuration, seed, wall), pop3: Pop3::default() };
+        let services = Services {
+            inbound: Inbound::new(&configuration, seed, wall),
+            pop3: Pop3::default(),
+            web: Web::new(&configuration, WebSeed { site, bodies_max: sizes.http_bodies_bytes() }, wall),
+        };
         let common = Common {
             turn: Turn { now, wall },
-            date_now: DateTimeNow::new(wall),
             connections,
             links,
             store,
@@ -85,17 +87,10 @@ impl Engine {
             directory: Directory::new(&configuration),
             identifiers,
             memory,
-            bodies: 0,
-            replies: 0,
-            bodies_max: sizes.http_bodies_bytes(),
             logins,
             compute: Compute::new(core, cores, Arc::clone(&signing_keys)),
             names,
             signer: Signer::new(signing_keys, random(machine)),
-            site,
-            pages: Remembered::nothing(),
-            https_only: configuration.web.https_only,
-            logs_requests: configuration.web.access_log,
             console: ConsoleLines::new(),
         };
         let (making, expiry) = match core {
