@@ -26,7 +26,6 @@ use tasks::{Budget, Continuation, FrameId};
 use crate::certificates::Certificates;
 use crate::clock::time_of_day;
 use crate::common::Common;
-use crate::expiry::Expiry;
 use crate::life::{Ending, Life};
 use crate::links::Message;
 use crate::making::Making;
@@ -111,7 +110,6 @@ pub struct Engine {
     pub(crate) making: Making,
     pub(crate) certificates: Certificates,
     /// When the certificates end, on the first core.
-    pub(crate) expiry: Expiry,
     pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
     pub(crate) events: Events,
     /// The slot of the session that was looked at last: while anything runs short.
@@ -139,7 +137,7 @@ impl Engine {
         (common, services): (Common, Services),
         sizes: Sizes,
         making: Making,
-        (certificates, expiry): (Certificates, Expiry),
+        certificates: Certificates,
     ) -> Engine {
         Engine {
             core,
@@ -155,7 +153,6 @@ impl Engine {
             sizes,
             making,
             certificates,
-            expiry,
             scratch: Box::new([0; SCRATCH_BYTES]),
             events: Events::new(),
             hand: 0,
@@ -207,10 +204,12 @@ impl Engine {
             self.look_names_up();
         }
         self.live(machine);
-        self.look_at_expiry();
+        if self.certificates.is_to_look_at_ends(self.common.turn.now) {
+            self.let_certificates(Certificates::look_at_ends);
+        }
         self.own_messages(machine);
         if self.certificates.has_uploads() {
-            self.take_up_upload();
+            self.let_certificates(Certificates::take_up);
         }
         // What was said meanwhile to HTTP sessions may have made them want more.
         if self.services.web.has_requests() {
@@ -253,7 +252,9 @@ impl Engine {
             match Subsystem::of(entry) {
                 Some(Subsystem::Inbound | Subsystem::Pop3) => self.session_woken(frame, entry, outcome),
                 Some(Subsystem::Accounts) => self.account_made(outcome),
-                Some(Subsystem::Certificates) => self.certificate_woken(entry, outcome),
+                Some(Subsystem::Certificates) => {
+                    self.let_certificates(|certificates, cx| certificates.woken(entry, outcome, cx));
+                }
                 Some(Subsystem::Webmail) => self.clerk_woken(frame, outcome, machine),
                 Some(Subsystem::Submission) => self.carrier_woken(frame, outcome, machine),
                 Some(Subsystem::Outbound) => self.queue_woken(frame, entry, outcome),
@@ -450,9 +451,12 @@ impl Engine {
         self.runs_short = self.is_short();
         let has_more =
             self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.can_go_on();
-        let has_more = has_more || self.services.web.has_requests() || self.common.holds.has_to_look() || self.common.names.is_stirred();
+        let has_more = has_more
+            || self.services.web.has_requests()
+            || self.common.holds.has_to_look()
+            || self.common.names.is_stirred();
         let has_more = has_more || self.common.queue.has_to_look() || self.common.links.has_own();
-        if has_more || self.common.connections.has_ready() || self.is_hurried() || self.has_upload_to_take_up() {
+        if has_more || self.common.connections.has_ready() || self.is_hurried() || self.certificates.can_take_up() {
             return Next::Now;
         }
         let next = self
@@ -465,10 +469,9 @@ impl Engine {
             .min(Instant::or_never(self.life.next_deadline()))
             .min(Instant::or_never(self.next_try_to_make()))
             .min(Instant::or_never(self.disk_again))
-            .min(Instant::or_never(self.certificates.read_again_at()))
+            .min(self.certificates.next_deadline())
             .min(Instant::or_never(self.next_look()))
-            .min(Instant::or_never(self.common.compute.next_deadline()))
-            .min(Instant::or_never(self.expiry.next_deadline()));
+            .min(Instant::or_never(self.common.compute.next_deadline()));
         Next::At(if buggify!(WakeUpLate) { next + LATE } else { next })
     }
 

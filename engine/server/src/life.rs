@@ -11,6 +11,7 @@ use net::{Address, Counter, Service};
 use store::{Owners, State};
 use tasks::FrameId;
 
+use crate::certificates::{Certificates, ReadSoFar};
 use crate::clock;
 use crate::common::Common;
 use crate::engine::Engine;
@@ -83,7 +84,7 @@ impl Engine {
         match self.life {
             Life::Opening => self.look_at_store(machine),
             Life::MakingAccounts => self.make_accounts(machine),
-            Life::ReadingCertificates => self.read_next_certificate(),
+            Life::ReadingCertificates => self.read_certificates(),
             Life::Sharing(owners) => self.share_out(owners),
             Life::Assembling => self.serve_when_all_do(),
             Life::AccountMade | Life::Serving | Life::Stopped(_) => {}
@@ -225,15 +226,17 @@ impl Engine {
         self.common.store.note_accounts();
         let hashes = self.common.store.own.store.accounts().map(|account| account.password_hash());
         self.common.compute.make_room_for(hashes);
-        self.begin_reading_certificates();
+        self.let_certificates(|certificates, cx| certificates.begin_reading(cx));
         self.life = Life::ReadingCertificates;
-        self.read_next_certificate();
+        self.read_certificates();
     }
 
-    /// All is read that has to be read before the shards are shared out.
-    pub(crate) fn begin_sharing(&mut self) {
-        self.life = Life::Sharing(None);
-        self.share_out(None);
+    /// Reads what was kept of certificates. Once all is read, the shards are shared out.
+    fn read_certificates(&mut self) {
+        if self.let_certificates(Certificates::read_on) == ReadSoFar::All {
+            self.life = Life::Sharing(None);
+            self.share_out(None);
+        }
     }
 
     /// Hands over to the other cores what they are to own; once all have it, they are told to serve.
@@ -260,7 +263,7 @@ impl Engine {
 
     /// Callers are heard from now on.
     pub(crate) fn listen(&mut self) {
-        self.judge_certificates();
+        self.let_certificates(Certificates::judge);
         let Common { store, directory, .. } = &mut self.common;
         let disk_bytes = store.own.store.disk_bytes();
         store.own.store.set_quotas(|address| directory.quota(address).octets(disk_bytes));

@@ -24,7 +24,6 @@ use crate::console::ConsoleLines;
 use crate::cores::{Papers, Seed};
 use crate::directory::Directory;
 use crate::engine::Engine;
-use crate::expiry::Expiry;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::inbound::{Inbound, InboundSeed};
@@ -93,12 +92,9 @@ impl Engine {
             signer: Signer::new(signing_keys, random(machine)),
             console: ConsoleLines::new(),
         };
-        let (making, expiry) = match core {
-            CoreId::FIRST => (Making::of(&configuration.users), Expiry::of(&certificates)),
-            _ => (Making::default(), Expiry::default()),
-        };
-        let certificates = Certificates::new(certificates);
-        Engine::with(core, Parcels::new(core, card.queues), (common, services), sizes, making, (certificates, expiry))
+        let making = if core == CoreId::FIRST { Making::of(&configuration.users) } else { Making::default() };
+        let certificates = Certificates::new(core, certificates);
+        Engine::with(core, Parcels::new(core, card.queues), (common, services), sizes, making, certificates)
     }
 }
 
