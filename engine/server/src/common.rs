@@ -17,7 +17,6 @@ use crate::archive::Archive;
 use crate::clerks::Clerks;
 use crate::console::ConsoleLines;
 use crate::directory::Directory;
-use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::links::Message;
 use crate::logins::Logins;
@@ -32,8 +31,6 @@ pub(crate) struct Common {
     pub(crate) store: Archive,
     /// Who works on the webmail of this core's accounts.
     pub(crate) clerks: Clerks,
-    /// Their letters that have not left yet.
-    pub(crate) holds: Holds,
     /// What is to leave from their outboxes.
     pub(crate) queue: Queue,
     /// By which hosts it does.

@@ -33,6 +33,7 @@ use crate::pressure::{Crowding, Shedding};
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::{Context, Services, Session};
 use crate::sizes::Sizes;
+use crate::submission::{self, Submission};
 use crate::subsystem::Subsystem;
 
 /// Frames taken from the card in one turn.
@@ -98,6 +99,7 @@ pub struct Engine {
     others_transmit_first: bool,
     pub(crate) common: Common,
     pub(crate) services: Services,
+    pub(crate) submission: Submission,
     /// The session of each connection, in the connection's slot.
     pub(crate) sessions: Vec<Option<Session>>,
     pub(crate) life: Life,
@@ -135,6 +137,7 @@ impl Engine {
         core: CoreId,
         parcels: Option<Parcels>,
         (common, services): (Common, Services),
+        submission: Submission,
         sizes: Sizes,
         making: Making,
         certificates: Certificates,
@@ -146,6 +149,7 @@ impl Engine {
             others_transmit_first: true,
             common,
             services,
+            submission,
             sessions: (0..sizes.connections).map(|_| None).collect(),
             life: Life::Opening,
             disk_again: None,
@@ -194,8 +198,8 @@ impl Engine {
         if self.common.clerks.has_work(&self.common.store.own.store) {
             self.let_clerks_work(machine);
         }
-        if self.common.holds.has_work(self.common.turn.now) {
-            self.let_letters_leave(machine);
+        if self.submission.has_work(self.common.turn.now) {
+            self.let_submission(Submission::run);
         }
         if self.common.queue.has_work(&self.common.store.own.store, self.common.turn.now) {
             self.let_mail_leave();
@@ -256,7 +260,9 @@ impl Engine {
                     self.let_certificates(|certificates, cx| certificates.woken(entry, outcome, cx));
                 }
                 Some(Subsystem::Webmail) => self.clerk_woken(frame, outcome, machine),
-                Some(Subsystem::Submission) => self.carrier_woken(frame, outcome, machine),
+                Some(Subsystem::Submission) => {
+                    self.let_submission(|submission, cx| submission.woken(frame, outcome, cx));
+                }
                 Some(Subsystem::Outbound) => self.queue_woken(frame, entry, outcome),
                 // What is noted for an account has nothing that waits for it.
                 Some(Subsystem::Shards) => self.common.store.forget(outcome),
@@ -427,6 +433,12 @@ impl Engine {
         }
     }
 
+    /// Lets submission act.
+    fn let_submission(&mut self, act: impl FnOnce(&mut Submission, &mut submission::Context<'_>)) {
+        let Common { turn, store, directory, .. } = &mut self.common;
+        act(&mut self.submission, &mut submission::Context { turn: *turn, store, directory });
+    }
+
     /// What the stores of all cores want of the disk.
     fn ask_disk(&mut self, machine: &mut impl Machine) {
         let store = &mut self.common.store.own.store;
@@ -453,7 +465,7 @@ impl Engine {
             self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.can_go_on();
         let has_more = has_more
             || self.services.web.has_requests()
-            || self.common.holds.has_to_look()
+            || self.submission.has_to_look()
             || self.common.names.is_stirred();
         let has_more = has_more || self.common.queue.has_to_look() || self.common.links.has_own();
         if has_more || self.common.connections.has_ready() || self.is_hurried() || self.certificates.can_take_up() {
@@ -463,7 +475,7 @@ impl Engine {
             .common
             .connections
             .next_deadline()
-            .min(Instant::or_never(self.common.holds.next_deadline()))
+            .min(Instant::or_never(self.submission.next_deadline()))
             .min(Instant::or_never(self.common.queue.next_deadline()))
             .min(self.common.names.next_deadline())
             .min(Instant::or_never(self.life.next_deadline()))

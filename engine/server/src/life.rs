@@ -275,7 +275,7 @@ impl Engine {
             let listening = self.common.connections.listen(service.port, number);
             assert!(listening, "there are fewer services than listeners");
         }
-        self.common.holds.begin();
+        self.submission.begin();
         self.common.queue.begin();
         self.life = Life::Serving;
     }
@@ -290,7 +290,7 @@ impl Engine {
         SERVICES.iter().for_each(|service| self.common.connections.stop_listening(service.port));
         self.disk_again = None;
         self.certificates.stop_reading();
-        self.common.holds.stop();
+        self.submission.stop();
         self.stop_mail();
         self.tell_all(Session::stopping);
         self.common.names.stop(&mut self.common.connections);
@@ -363,7 +363,7 @@ impl Engine {
             && self.common.store.is_at_rest()
             && self.common.links.unanswered() == 0
             && self.common.clerks.under_way() == 0
-            && self.common.holds.under_way() == 0
+            && self.submission.under_way() == 0
             && self.common.queue.under_way() == 0
     }
 

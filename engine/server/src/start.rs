@@ -24,7 +24,6 @@ use crate::console::ConsoleLines;
 use crate::cores::{Papers, Seed};
 use crate::directory::Directory;
 use crate::engine::Engine;
-use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::inbound::{Inbound, InboundSeed};
 use crate::logins::Logins;
@@ -34,6 +33,7 @@ use crate::queue::Queue;
 use crate::sending::Parcels;
 use crate::session::Services;
 use crate::sizes::Sizes;
+use crate::submission::Submission;
 use crate::web::{Web, WebSeed};
 
 impl Engine {
@@ -78,7 +78,6 @@ impl Engine {
             links,
             store,
             clerks: Clerks::new(),
-            holds: Holds::new(now),
             queue: Queue::new(now),
             relay: configuration.relay.clone(),
             rows: WrittenRows::new(),
@@ -94,7 +93,15 @@ impl Engine {
         };
         let making = if core == CoreId::FIRST { Making::of(&configuration.users) } else { Making::default() };
         let certificates = Certificates::new(core, certificates);
-        Engine::with(core, Parcels::new(core, card.queues), (common, services), sizes, making, certificates)
+        Engine::with(
+            core,
+            Parcels::new(core, card.queues),
+            (common, services),
+            Submission::new(now),
+            sizes,
+            making,
+            certificates,
+        )
     }
 }
 

@@ -103,7 +103,7 @@ impl Engine {
     /// Phase 4 too: clerks who can go on do, and answers are brought to who asked.
     #[inline(never)]
     pub(crate) fn let_clerks_work(&mut self, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work(entropy);
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.submission, entropy);
         clerks.work(&mut office);
         self.end_outdated_sessions();
         self.bring_replies();
@@ -111,7 +111,7 @@ impl Engine {
 
     /// The signature that a request handler has asked for was computed.
     pub(crate) fn clerk_signs(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work(entropy);
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.submission, entropy);
         clerks.sign(frame, &mut office);
     }
 
@@ -146,7 +146,7 @@ impl Engine {
         if self.common.clerks.at_work.get(frame).is_none() {
             return self.common.store.forget(outcome);
         }
-        let (clerks, mut office) = self.common.clerks_at_work(entropy);
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.submission, entropy);
         clerks.step(frame, &mut office, |clerk, desk| clerk.woken(outcome, desk));
         self.end_outdated_sessions();
     }
