@@ -28,12 +28,12 @@ use crate::archive::{Archive, LetterId};
 use crate::common::Common;
 use crate::console::ConsoleLines;
 use crate::directory::Directory;
-use crate::holds::Holds;
 use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::links::Message;
 use crate::listeners::{Listeners, number_of};
 use crate::queue::Outbound;
 use crate::streams::{self, STREAMS_MAX, Streams};
+use crate::submission::Submission;
 
 use desk::Point;
 pub(crate) use told::{Answer, Told};
@@ -89,7 +89,7 @@ struct Working {
 pub(crate) struct Office<'a> {
     pub(crate) links: &'a mut Links<Message>,
     pub(crate) archive: &'a mut Archive,
-    pub(crate) holds: &'a mut Holds,
+    pub(crate) submission: &'a mut Submission,
     pub(crate) outbound: &'a mut Outbound,
     pub(crate) rows: &'a mut WrittenRows,
     pub(crate) directory: &'a Directory,
@@ -372,29 +372,17 @@ impl Common {
     /// The clerks, and what they and others work with.
     pub(crate) fn clerks_at_work<'a>(
         &'a mut self,
-        outbound: &'a mut Outbound,
+        (submission, outbound): (&'a mut Submission, &'a mut Outbound),
         entropy: &'a mut dyn Entropy,
     ) -> (&'a mut Clerks, Office<'a>) {
-        let Common {
-            clerks,
-            links,
-            holds,
-            rows,
-            store,
-            directory,
-            signer,
-            compute,
-            hostname,
-            console,
-            turn,
-            ..
-        } = self;
+        let Common { clerks, links, rows, store, directory, signer, compute, hostname, console, turn, .. } =
+            self;
         let letter_octets_max = smtp::Settings::default().message_bytes_max;
         let archive = store;
         let office = Office {
             links,
             archive,
-            holds,
+            submission,
             outbound,
             rows,
             directory,

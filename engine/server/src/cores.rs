@@ -50,6 +50,7 @@ use shards::{Archive, Event};
 use sometimes::{buggify, sometimes};
 use tls::{Authorities, Certificate};
 
+use crate::certificates::Certificates;
 use crate::common::Common;
 use crate::engine::{Engine, budget_of};
 use crate::links::Message;
@@ -164,9 +165,11 @@ impl Engine {
                     parcels.came_home(parcel);
                 }
             }
-            Message::Upload(upload) => self.certificates.uploads.push_back(*upload),
-            Message::Certificates(shown) => self.certificates_arrived(from, shown),
-            Message::CertificatesShown => self.certificates_shown(),
+            Message::Upload(upload) => self.certificates.upload_arrived(*upload),
+            Message::Certificates(shown) => {
+                self.let_certificates(|certificates, cx| certificates.arrived(from, shown, cx))
+            }
+            Message::CertificatesShown => self.let_certificates(Certificates::another_shows),
             Message::Uploaded(frame, replaced) => self.session_certificate_replaced(frame, *replaced),
             Message::Name(message) => {
                 self.common.names.message_arrived(from, message);

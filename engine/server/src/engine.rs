@@ -26,7 +26,6 @@ use tasks::{Budget, Continuation, FrameId};
 use crate::certificates::Certificates;
 use crate::clock::time_of_day;
 use crate::common::Common;
-use crate::expiry::Expiry;
 use crate::life::{DiskTrouble, Ending, Life};
 use crate::links::Message;
 use crate::making::Making;
@@ -35,6 +34,7 @@ use crate::queue::Outbound;
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::{Context, Services, Session};
 use crate::sizes::Sizes;
+use crate::submission::{self, Submission};
 use crate::subsystem::Subsystem;
 
 /// Frames taken from the card in one turn.
@@ -100,6 +100,7 @@ pub struct Engine {
     others_transmit_first: bool,
     pub(crate) common: Common,
     pub(crate) services: Services,
+    pub(crate) submission: Submission,
     pub(crate) outbound: Outbound,
     /// The session of each connection, in the connection's slot.
     pub(crate) sessions: Vec<Option<Session>>,
@@ -110,7 +111,6 @@ pub struct Engine {
     pub(crate) making: Making,
     pub(crate) certificates: Certificates,
     /// When the certificates end, on the first core.
-    pub(crate) expiry: Expiry,
     pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
     pub(crate) events: Events,
     /// The slot of the session that was looked at last: while anything runs short.
@@ -135,10 +135,11 @@ impl Engine {
     pub(crate) fn with(
         core: CoreId,
         parcels: Option<Parcels>,
-        (common, services, outbound): (Common, Services, Outbound),
+        (common, services): (Common, Services),
+        (submission, outbound): (Submission, Outbound),
         sizes: Sizes,
         making: Making,
-        (certificates, expiry): (Certificates, Expiry),
+        certificates: Certificates,
     ) -> Engine {
         Engine {
             core,
@@ -147,6 +148,7 @@ impl Engine {
             others_transmit_first: true,
             common,
             services,
+            submission,
             outbound,
             sessions: (0..sizes.connections).map(|_| None).collect(),
             life: Life::Opening,
@@ -154,7 +156,6 @@ impl Engine {
             sizes,
             making,
             certificates,
-            expiry,
             scratch: Box::new([0; SCRATCH_BYTES]),
             events: Events::new(),
             hand: 0,
@@ -189,12 +190,15 @@ impl Engine {
         self.completions(machine);
         self.deadlines();
         self.resume();
+        if self.services.web.has_requests() {
+            self.bring_requests();
+        }
         self.tell_of_queue(machine);
         if self.common.clerks.has_work(&self.common.store.own.store) {
             self.let_clerks_work(machine);
         }
-        if self.common.holds.has_work(self.common.turn.now) {
-            self.let_letters_leave(machine);
+        if self.submission.has_work(self.common.turn.now) {
+            self.let_submission(Submission::run);
         }
         if self.outbound.has_work(&self.common.store.own.store, self.common.turn.now) {
             self.let_mail_leave();
@@ -203,10 +207,16 @@ impl Engine {
             self.look_names_up();
         }
         self.live(machine);
-        self.look_at_expiry();
+        if self.certificates.is_to_look_at_ends(self.common.turn.now) {
+            self.let_certificates(Certificates::look_at_ends);
+        }
         self.own_messages(machine);
         if self.certificates.has_uploads() {
-            self.take_up_upload();
+            self.let_certificates(Certificates::take_up);
+        }
+        // What was said meanwhile to HTTP sessions may have made them want more.
+        if self.services.web.has_requests() {
+            self.bring_requests();
         }
         self.out(machine);
         self.common.console.flush(machine);
@@ -245,9 +255,13 @@ impl Engine {
             match Subsystem::of(entry) {
                 Some(Subsystem::Inbound | Subsystem::Pop3) => self.session_woken(frame, entry, outcome),
                 Some(Subsystem::Accounts) => self.account_made(outcome),
-                Some(Subsystem::Certificates) => self.certificate_woken(entry, outcome),
+                Some(Subsystem::Certificates) => {
+                    self.let_certificates(|certificates, cx| certificates.woken(entry, outcome, cx));
+                }
                 Some(Subsystem::Webmail) => self.clerk_woken(frame, outcome, machine),
-                Some(Subsystem::Submission) => self.carrier_woken(frame, outcome, machine),
+                Some(Subsystem::Submission) => {
+                    self.let_submission(|submission, cx| submission.woken(frame, outcome, cx));
+                }
                 Some(Subsystem::Outbound) => self.queue_woken(frame, entry, outcome),
                 // What is noted for an account has nothing that waits for it.
                 Some(Subsystem::Shards) => self.common.store.forget(outcome),
@@ -418,6 +432,12 @@ impl Engine {
         }
     }
 
+    /// Lets submission act.
+    fn let_submission(&mut self, act: impl FnOnce(&mut Submission, &mut submission::Context<'_>)) {
+        let Common { turn, store, directory, .. } = &mut self.common;
+        act(&mut self.submission, &mut submission::Context { turn: *turn, store, directory });
+    }
+
     /// What the stores of all cores want of the disk.
     fn ask_disk(&mut self, machine: &mut impl Machine) {
         let store = &mut self.common.store.own.store;
@@ -442,25 +462,27 @@ impl Engine {
         self.runs_short = self.is_short();
         let has_more =
             self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.can_go_on();
-        let has_more = has_more || self.common.holds.has_to_look() || self.common.names.is_stirred();
+        let has_more = has_more
+            || self.services.web.has_requests()
+            || self.submission.has_to_look()
+            || self.common.names.is_stirred();
         let has_more = has_more || self.outbound.has_to_look() || self.common.links.has_own();
-        if has_more || self.common.connections.has_ready() || self.is_hurried() || self.has_upload_to_take_up() {
+        if has_more || self.common.connections.has_ready() || self.is_hurried() || self.certificates.can_take_up() {
             return Next::Now;
         }
         let next = self
             .common
             .connections
             .next_deadline()
-            .min(Instant::or_never(self.common.holds.next_deadline()))
+            .min(Instant::or_never(self.submission.next_deadline()))
             .min(Instant::or_never(self.outbound.next_deadline()))
             .min(self.common.names.next_deadline())
             .min(Instant::or_never(self.life.next_deadline()))
             .min(Instant::or_never(self.next_try_to_make()))
             .min(Instant::or_never(self.disk_trouble.again_at))
-            .min(Instant::or_never(self.certificates.read_again_at()))
+            .min(self.certificates.next_deadline())
             .min(Instant::or_never(self.next_look()))
-            .min(Instant::or_never(self.common.compute.next_deadline()))
-            .min(Instant::or_never(self.expiry.next_deadline()));
+            .min(Instant::or_never(self.common.compute.next_deadline()));
         Next::At(if buggify!(WakeUpLate) { next + LATE } else { next })
     }
 

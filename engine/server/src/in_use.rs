@@ -140,7 +140,7 @@ impl Engine {
             listeners: common.clerks.listeners.count(),
             memory: common.memory.held(),
             uncharged: uncharged.sum(),
-            bodies: common.bodies + common.replies,
+            bodies: self.services.web.held(),
             blocks: sizes.blocks - pools.free_blocks(),
             send_queues: sizes.send_queues - pools.free_send_queues(),
             receive_queues: sizes.receive_queues - pools.free_receive_queues(),

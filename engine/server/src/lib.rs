@@ -9,18 +9,18 @@
 //! | `clock` | the time of day, and a clock that is wrong |
 //! | `cores`, `links` | many of them: what they tell each other |
 //! | `sending` | how a core sends that has no queue of the card's |
-//! //! | `session` | what happens to a connection, told to its session |
+//! | `session` | what happens to a connection, told to its session |
 //! | `handshakes` | how a session begins to speak TLS |
-//! | `certificates` | certificates that take the place of others while the machine serves |
-//! | `expiry` | certificates that end soon |
+//! | `certificates`, `replacing` | certificates that take the place of others while the machine serves |
+//! | `submission` | messages of the webmail, held and then brought to their recipients |
 //! | `pressure` | who has to go when something runs short |
-//! | `inbound`, `pop3_service`, `http_service` | what the sessions of the protocols act by |
+//! | `inbound`, `pop3_service`, `web` | what the sessions of the protocols act by |
 //! | `logins` | a password, a gate, an answer in time; or a proof |
 //! | `directory` | from a path to an account |
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
 //! | `console` | the lines that a turn prints |
-//! //! | `common` | what all sessions share |
+//! | `common` | what all sessions share |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -35,10 +35,7 @@ mod console;
 mod cores;
 mod directory;
 mod engine;
-mod expiry;
 mod handshakes;
-mod holds;
-mod http_service;
 mod identifier;
 mod in_use;
 mod inbound;
@@ -52,11 +49,14 @@ mod outbound;
 mod pop3_service;
 mod pressure;
 mod queue;
+mod replacing;
 mod sending;
 mod session;
 mod sizes;
 mod start;
 mod streams;
+mod submission;
+mod web;
 
 use shards as archive;
 use tasks as subsystem;

@@ -11,6 +11,7 @@ use net::{Address, Counter, Service};
 use store::{Owners, State};
 use tasks::FrameId;
 
+use crate::certificates::{Certificates, ReadSoFar};
 use crate::clock;
 use crate::common::Common;
 use crate::engine::Engine;
@@ -92,7 +93,7 @@ impl Engine {
         match self.life {
             Life::Opening => self.look_at_store(machine),
             Life::MakingAccounts => self.make_accounts(machine),
-            Life::ReadingCertificates => self.read_next_certificate(),
+            Life::ReadingCertificates => self.read_certificates(),
             Life::Sharing(owners) => self.share_out(owners),
             Life::Assembling => self.serve_when_all_do(),
             Life::AccountMade | Life::Serving | Life::Stopped(_) => {}
@@ -234,15 +235,17 @@ impl Engine {
         self.common.store.note_accounts();
         let hashes = self.common.store.own.store.accounts().map(|account| account.password_hash());
         self.common.compute.make_room_for(hashes);
-        self.begin_reading_certificates();
+        self.let_certificates(|certificates, cx| certificates.begin_reading(cx));
         self.life = Life::ReadingCertificates;
-        self.read_next_certificate();
+        self.read_certificates();
     }
 
-    /// All is read that has to be read before the shards are shared out.
-    pub(crate) fn begin_sharing(&mut self) {
-        self.life = Life::Sharing(None);
-        self.share_out(None);
+    /// Reads what was kept of certificates. Once all is read, the shards are shared out.
+    fn read_certificates(&mut self) {
+        if self.let_certificates(Certificates::read_on) == ReadSoFar::All {
+            self.life = Life::Sharing(None);
+            self.share_out(None);
+        }
     }
 
     /// Hands over to the other cores what they are to own; once all have it, they are told to serve.
@@ -269,7 +272,7 @@ impl Engine {
 
     /// Callers are heard from now on.
     pub(crate) fn listen(&mut self) {
-        self.judge_certificates();
+        self.let_certificates(Certificates::judge);
         let Common { store, directory, .. } = &mut self.common;
         let disk_bytes = store.own.store.disk_bytes();
         store.own.store.set_quotas(|address| directory.quota(address).octets(disk_bytes));
@@ -281,7 +284,7 @@ impl Engine {
             let listening = self.common.connections.listen(service.port, number);
             assert!(listening, "there are fewer services than listeners");
         }
-        self.common.holds.begin();
+        self.submission.begin();
         self.outbound.begin();
         self.life = Life::Serving;
     }
@@ -296,7 +299,7 @@ impl Engine {
         SERVICES.iter().for_each(|service| self.common.connections.stop_listening(service.port));
         self.disk_trouble.again_at = None;
         self.certificates.stop_reading();
-        self.common.holds.stop();
+        self.submission.stop();
         self.stop_mail();
         self.tell_all(Session::stopping);
         self.common.names.stop(&mut self.common.connections);
@@ -369,7 +372,7 @@ impl Engine {
             && self.common.store.is_at_rest()
             && self.common.links.unanswered() == 0
             && self.common.clerks.under_way() == 0
-            && self.common.holds.under_way() == 0
+            && self.submission.under_way() == 0
             && self.outbound.under_way() == 0
     }
 

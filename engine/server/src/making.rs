@@ -25,6 +25,7 @@ use sasl::Derivation;
 use store::{AccountId, NewAccount, NewPassword, Outcome, Refusal, State, WhyReadOnly};
 use tasks::Continuation;
 
+use crate::certificates;
 use crate::common::Common;
 use crate::engine::Engine;
 use crate::life::{ENGINE, Life};
@@ -98,10 +99,22 @@ impl Engine {
                 return;
             }
         }
-        if self.is_without_account_of_certificates() {
+        let Common { connections, store, .. } = &self.common;
+        if self.certificates.wants_account(connections, store) {
             return self.make_account_of_certificates();
         }
         self.accounts_are_made();
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_account_of_certificates(&mut self) {
+        let continuation = Continuation { frame: ENGINE, entry: Point::Made.entry() };
+        let account = NewAccount { address: certificates::ACCOUNT, aliases: &[], password_hash: "", verifier: "" };
+        match self.common.store.own.store.create_account(&account, self.common.turn.wall, continuation) {
+            Ok(_) => self.life = Life::AccountMade,
+            Err(refusal) => self.account_refused(refusal),
+        }
     }
 
     /// When the disk is tried again, while accounts are made.

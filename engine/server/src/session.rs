@@ -27,7 +27,8 @@ use crate::common::Common;
 use crate::handshakes::{Handshake, LOOK};
 use crate::inbound::{SmtpConversation, is_judged};
 use crate::pressure::Mark;
-use crate::{certificates, http_service, pop3_service};
+use crate::web::HttpConversation;
+use crate::{certificates, pop3_service};
 
 pub(crate) use context::{Context, Services};
 pub(crate) use waits_for::WaitsFor;
@@ -71,7 +72,7 @@ pub(crate) enum Talk {
     ToBeGreeted(Protocol),
     Smtp(SmtpConversation),
     Pop3(pop3_service::Pop3Conversation),
-    Http(http_service::Conversation),
+    Http(HttpConversation),
     /// Nothing: the caller was sent away when he came.
     Over,
 }
@@ -180,8 +181,8 @@ impl Session {
             _ if self.guest == Guest::Refused => self.send_away(too_many(protocol), cx),
             Protocol::Smtp | Protocol::Submission => Talk::Smtp(SmtpConversation::begin(&mut cx.smtp(caller))),
             Protocol::Pop3 => Talk::Pop3(pop3_service::Pop3Conversation::begin(&mut cx.pop3(caller))),
-            Protocol::Http => Talk::Http(http_service::Conversation::begin(caller, cx.common)),
-            Protocol::Http2 => Talk::Http(http_service::Conversation::begin_two(caller, cx.common)),
+            Protocol::Http => Talk::Http(HttpConversation::begin(&mut cx.http(caller))),
+            Protocol::Http2 => Talk::Http(HttpConversation::begin_two(&mut cx.http(caller))),
         };
     }
 
@@ -212,13 +213,13 @@ impl Session {
             Talk::ToBeGreeted(_) => WaitsFor::SendRoom,
             Talk::Smtp(talk) => talk.waits_for().into(),
             Talk::Pop3(talk) => talk.waits_for().into(),
-            Talk::Http(talk) => talk.waits_for(),
+            Talk::Http(talk) => talk.waits_for().into(),
             Talk::Over => WaitsFor::Nothing,
         }
     }
 
     /// A conversation in HTTP: its client can make the server keep more than each may.
-    pub(crate) fn http(&self) -> Option<&http_service::Conversation> {
+    pub(crate) fn http(&self) -> Option<&HttpConversation> {
         if let Talk::Http(talk) = &self.talk { Some(talk) } else { None }
     }
 
@@ -282,7 +283,9 @@ impl Session {
             Talk::Pop3(talk) => {
                 talk.with(&mut cx.pop3(self.caller), |session, host| session.bytes_arrived(bytes, host))
             }
-            Talk::Http(talk) => talk.with(self.caller, cx.common, |session, host| session.bytes_arrived(bytes, host)),
+            Talk::Http(talk) => {
+                talk.with(&mut cx.http(self.caller), |session, host| session.bytes_arrived(bytes, host))
+            }
             Talk::Silence if !bytes.is_empty() => {
                 self.has_spoken_first(cx);
                 bytes.len()
@@ -314,14 +317,14 @@ impl Session {
     /// Something came of the certificate that the client sent.
     fn certificate_replaced(&mut self, replaced: Replaced, cx: &mut Context<'_>) {
         if let Talk::Http(talk) = &mut self.talk {
-            talk.replied(certificates::reply_to(replaced), self.caller, cx.common);
+            talk.replied(certificates::reply_to(replaced), &mut cx.http(self.caller));
         }
     }
 
     /// A clerk has answered what the client asked for.
     fn visit_answered(&mut self, told: Told, cx: &mut Context<'_>) {
         if let Talk::Http(talk) = &mut self.talk {
-            talk.visit_answered(told, self.caller, cx.common);
+            talk.visit_answered(told, &mut cx.http(self.caller));
         }
     }
 
@@ -347,7 +350,7 @@ impl Session {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.deadline_expired(&mut cx.smtp(self.caller)),
             Talk::Pop3(talk) => talk.deadline_expired(&mut cx.pop3(self.caller)),
-            Talk::Http(talk) => talk.deadline_expired(self.caller, cx.common),
+            Talk::Http(talk) => talk.deadline_expired(&mut cx.http(self.caller)),
             Talk::Handshake(_) => self.look_at_handshake(cx.common),
             Talk::Silence => {
                 self.talk = Talk::ToBeGreeted(Protocol::Smtp);
@@ -363,7 +366,7 @@ impl Session {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.stopping(&mut cx.smtp(self.caller)),
             Talk::Pop3(talk) => talk.with(&mut cx.pop3(self.caller), |session, host| session.stopping(host)),
-            Talk::Http(talk) => talk.with(self.caller, cx.common, |session, host| session.stopping(host)),
+            Talk::Http(talk) => talk.with(&mut cx.http(self.caller), |session, host| session.stopping(host)),
             Talk::Handshake(_) => self.break_handshake_off(|outcomes| &mut outcomes.turned_away, cx.common),
             Talk::Silence | Talk::ToBeGreeted(_) => cx.common.connections.reset(self.caller.connection),
             Talk::Over => {}
@@ -396,7 +399,7 @@ impl Session {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.with(&mut cx.smtp(self.caller), |session, host| session.peer_closed(host)),
             Talk::Pop3(talk) => talk.with(&mut cx.pop3(self.caller), |session, host| session.peer_closed(host)),
-            Talk::Http(talk) => talk.with(self.caller, cx.common, |session, host| session.peer_closed(host)),
+            Talk::Http(talk) => talk.with(&mut cx.http(self.caller), |session, host| session.peer_closed(host)),
             Talk::Handshake(_) => cx.common.connections.reset(self.caller.connection),
             Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
@@ -407,7 +410,7 @@ impl Session {
             Talk::Pop3(talk) => talk.resumed(&mut cx.pop3(self.caller)),
             Talk::Handshake(_) => self.handshake_resumed(cx),
             Talk::Smtp(talk) => talk.resumed(&mut cx.smtp(self.caller)),
-            Talk::Http(talk) => talk.resumed(self.caller, cx.common),
+            Talk::Http(talk) => talk.resumed(&mut cx.http(self.caller)),
             Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }
@@ -460,7 +463,7 @@ impl Session {
         self.peer_closed(cx);
         match &mut self.talk {
             Talk::Pop3(talk) => talk.ended(&mut cx.pop3(self.caller)),
-            Talk::Http(talk) => talk.ended(self.caller, cx.common),
+            Talk::Http(talk) => talk.ended(&mut cx.http(self.caller)),
             Talk::Smtp(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
         cx.common.connections.set_deadline(cx.common.turn.now, self.caller.connection, None);

@@ -8,9 +8,7 @@ use budget::MemoryBudget;
 use compute::Compute;
 use configuration::{Configuration, Network};
 use connections::{Connections, TlsTable};
-use http::Remembered;
 use machine::{Card, CoreId, Entropy, Machine, Turn};
-use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use resolver::Names;
 use sasl::Nonces;
@@ -26,8 +24,6 @@ use crate::console::ConsoleLines;
 use crate::cores::{Papers, Seed};
 use crate::directory::Directory;
 use crate::engine::Engine;
-use crate::expiry::Expiry;
-use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::inbound::{Inbound, InboundSeed};
 use crate::logins::Logins;
@@ -37,6 +33,8 @@ use crate::queue::{self, Outbound};
 use crate::sending::Parcels;
 use crate::session::Services;
 use crate::sizes::Sizes;
+use crate::submission::Submission;
+use crate::web::{Web, WebSeed};
 
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.
@@ -69,47 +67,40 @@ impl Engine {
             strangers_key: random(machine),
             proofs_key: random(machine),
         };
-        let services = Services { inbound: Inbound::new(&configuration, seed, wall), pop3: Pop3::default() };
+        let services = Services {
+            inbound: Inbound::new(&configuration, seed, wall),
+            pop3: Pop3::default(),
+            web: Web::new(&configuration, WebSeed { site, bodies_max: sizes.http_bodies_bytes() }, wall),
+        };
         let hostname = configuration.hostname.as_str().to_string();
         let config = queue::Config::new(hostname.clone(), configuration.relay.clone());
         let outbound = Outbound::new(now, config, of_reports);
         let common = Common {
             turn: Turn { now, wall },
-            date_now: DateTimeNow::new(wall),
             connections,
             links,
             store,
             clerks: Clerks::new(),
-            holds: Holds::new(now),
             rows: WrittenRows::new(),
             hostname,
             directory: Directory::new(&configuration),
             memory,
-            bodies: 0,
-            replies: 0,
-            bodies_max: sizes.http_bodies_bytes(),
             logins,
             compute: Compute::new(core, cores, Arc::clone(&signing_keys)),
             names,
             signer: Signer::new(signing_keys, random(machine)),
-            site,
-            pages: Remembered::nothing(),
-            https_only: configuration.web.https_only,
-            logs_requests: configuration.web.access_log,
             console: ConsoleLines::new(),
         };
-        let (making, expiry) = match core {
-            CoreId::FIRST => (Making::of(&configuration.users), Expiry::of(&certificates)),
-            _ => (Making::default(), Expiry::default()),
-        };
-        let certificates = Certificates::new(certificates);
+        let making = if core == CoreId::FIRST { Making::of(&configuration.users) } else { Making::default() };
+        let certificates = Certificates::new(core, certificates);
         Engine::with(
             core,
             Parcels::new(core, card.queues),
-            (common, services, outbound),
+            (common, services),
+            (Submission::new(now), outbound),
             sizes,
             making,
-            (certificates, expiry),
+            certificates,
         )
     }
 }

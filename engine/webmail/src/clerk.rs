@@ -6,7 +6,7 @@
 //! Invariants:
 //! - A clerk knows one account, and asks for nothing of another.
 //! - What he asks the store for he counts, and he is done only when all of it has come back: so every buffer goes home.
-//! - A letter that leaves has no clerk: a [`Carrier`] brings it to whom it is for, as much a zero-wait thread as he is.
+//! - A message that leaves has no clerk: the server's submission brings it to its recipients.
 //! - He asks for at most [`READS_MAX`] parts of messages at a time. Who opens a mailbox leaves the disk to others as well.
 //! - What he keeps of messages is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, little more than [`crate::PIECE_BYTES`] of a document, or of the beginning of one what
 //!   `showing` says; of a conversation what `conversing` says.
@@ -14,7 +14,6 @@
 mod arriving;
 mod attaching;
 mod boxes;
-mod carrying;
 mod changes;
 mod composing;
 mod conversing;
@@ -72,7 +71,6 @@ use writing::Writing;
 
 pub use arriving::Piece;
 pub use boxes::BoxChange;
-pub use carrying::{Carried, Carrier, Way};
 pub(crate) use changes::together;
 pub use changes::{Change, Whom};
 pub use conversing::SHOWN_MAX;

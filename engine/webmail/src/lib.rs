@@ -60,8 +60,8 @@ pub use askama::{Error, Template};
 pub use assets::{Asset, SCRIPT, STYLE};
 pub use chosen::{Chosen, HOLD_SECONDS_MAX, Hold};
 pub use clerk::{
-    BoxChange, Carried, Carrier, Change, Clerk, Document, Draft, Elsewhere, Extent, LOOKED_AT_MAX, Noted, Overview,
-    Piece, ROWS_MAX, SHOWN_MAX, Secrets, TEXT_BYTES_MAX, Task, Trust, WALKED_MAX, Way, Whom, WrittenRows,
+    BoxChange, Change, Clerk, Document, Draft, Elsewhere, Extent, LOOKED_AT_MAX, Noted, Overview, Piece, ROWS_MAX,
+    SHOWN_MAX, Secrets, TEXT_BYTES_MAX, Task, Trust, WALKED_MAX, Whom, WrittenRows,
 };
 pub use compose::ComposePage;
 pub use conversation::{Attachment, Body, ConversationPage, Letter, Loads};

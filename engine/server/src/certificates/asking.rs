@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use connections::Channel;
 use http::{Field, Method, Question, Reply, Status};
 
-use super::{Obstacle, Replaced};
+use super::shown::{Obstacle, Replaced};
 
 /// Where the certificates are asked for and replaced.
 pub const CERTIFICATE_PATH: &str = "/.barepost/certificate";

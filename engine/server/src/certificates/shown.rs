@@ -2,14 +2,15 @@
 //! tell each other of them.
 
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::fmt::Write;
 
 use channel::Ticket;
 use configuration::CERTIFICATES_MAX;
 use machine::UnixTime;
 use store::Uid;
-use tls::Certificate;
+use tls::{Certificate, Day};
 
 /// Why a certificate does not count, in few words; the reason goes with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,4 +86,28 @@ impl Shown {
     pub(super) fn has_letter(&self, uid: Uid) -> bool {
         self.all.iter().any(|entry| entry.origin == Origin::Letter(uid))
     }
+}
+
+/// The certificates, for people: a paragraph each.
+pub(crate) fn described(certificates: &[Certificate]) -> String {
+    let mut text = String::new();
+    for certificate in certificates {
+        let names: Vec<&str> = certificate.names().collect();
+        let (until, fingerprint) = (Day(certificate.valid_until()), certificate.fingerprint());
+        let separator = if text.is_empty() { "" } else { "\n" };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{separator}names: {}\nvalid until: {until}\nSHA-256: {fingerprint}\n", names.join(", "));
+    }
+    text
+}
+
+/// Reads what was sent, or kept.
+///
+/// Errors: why it is not to be used.
+pub(super) fn read(pem: &[u8]) -> Result<Certificate, String> {
+    let certificate = Certificate::parse(pem, pem).map_err(|error| error.to_string())?;
+    if certificate.names().next().is_none() {
+        return Err("the certificate is for no name: no DNS name is among its subject's alternative names".into());
+    }
+    Ok(certificate)
 }

@@ -13,7 +13,7 @@ use webmail::{Desk, Excess, Posting, QueueAsked, QueueTold, Which, WrittenRows};
 
 use crate::allowances;
 use crate::links::Message;
-use crate::queue;
+use crate::submission;
 use crate::subsystem::Subsystem;
 
 use super::{At, Office};
@@ -62,17 +62,11 @@ impl Desk for At<'_, '_> {
     }
 
     fn recipient(&self, address: &str) -> Option<AccountId> {
-        let Office { directory, archive, .. } = &*self.office;
-        directory.recipient_at(archive, address).filter(|account| !directory.forwards(archive, *account))
+        submission::recipient(address, self.office.directory, self.office.archive)
     }
 
     fn may_post(&self, address: &str) -> bool {
-        let Office { directory, archive, .. } = &*self.office;
-        let may_leave = match directory.recipient_at(archive, address) {
-            Some(account) => directory.forwards(archive, account),
-            None => !directory.has_domain_of(address),
-        };
-        may_leave && queue::may_be_posted(address)
+        submission::may_post(address, self.office.directory, self.office.archive)
     }
 
     fn may_send(&mut self, account: AccountId, elsewhere: Vec<String>) -> Result<(), Excess> {
@@ -81,8 +75,7 @@ impl Desk for At<'_, '_> {
     }
 
     fn posting(&self, account: AccountId, addresses: &[String]) -> Posting {
-        let known = self.office.archive.own.store.account(account);
-        queue::posting(account, known.map_or("", |known| known.address()), addresses)
+        submission::posting(account, addresses, &self.office.archive.own.store)
     }
 
     fn begin_letter(&mut self, recipients: &[Recipient]) -> Result<(), Refusal> {
@@ -132,16 +125,16 @@ impl Desk for At<'_, '_> {
     }
 
     fn may_hold(&self) -> bool {
-        self.office.holds.has_room()
+        self.office.submission.has_room()
     }
 
     fn hold(&mut self, account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>, until: UnixTime) {
         let after = Micros(until.0.saturating_sub(self.office.turn.wall.0));
-        self.office.holds.hold((account, uid), answers, self.office.turn.now, after);
+        self.office.submission.hold((account, uid), answers, self.office.turn.now, after);
     }
 
     fn take_back(&mut self, account: AccountId, uid: Uid) -> Option<Option<(MailboxId, Uid)>> {
-        self.office.holds.take_back((account, uid))
+        self.office.submission.take_back((account, uid))
     }
 
     fn letter_octets_max(&self) -> u64 {

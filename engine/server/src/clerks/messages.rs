@@ -18,46 +18,28 @@ use store::{AccountId, Outcome};
 use tasks::FrameId;
 use webmail::{Piece, QueueTold, Visit};
 
+use crate::certificates::Upload;
 use crate::common::Common;
 use crate::engine::Engine;
 use crate::links::Message;
 use crate::listeners::giver_of;
+use crate::web::WebRequest;
 
 use super::told::{Asked, Replied, Told};
 
 impl Common {
-    /// The client of the session of `frame` asks for something of an account's webmail. The answer
-    /// is told later.
-    pub(crate) fn visit(&mut self, account: AccountId, frame: FrameId, visit: Visit) {
-        let (own, owner, form_bytes) = (self.links.own(), self.store.owner(account), visit.form_bytes());
-        self.bodies += form_bytes;
-        if owner == own {
-            return self.clerks.visited(Ticket { core: own, frame }, Box::new(visit));
-        }
-        let asked = Asked::Visit(frame, Box::new(visit));
-        if self.links.ask(owner, Class::Answer, Message::ClerksAsked(asked)).is_err() {
-            self.bodies -= form_bytes;
-            let refused = Replied::GoesOn(frame, Box::new(Told::Reply(too_many())));
-            self.links.tell(own, Class::Answer, Message::ClerksReplied(refused));
-        }
-    }
-
     /// A piece has come of the message with this number.
-    pub(crate) fn piece_arrived(&mut self, number: u64, piece: Piece) {
+    fn piece_arrived(&mut self, number: u64, piece: Piece) {
         self.tell_giver(number, Class::Bulk, Asked::Piece(number, piece));
     }
 
     /// The client wants more of the reply with this number.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn reply_wanted(&mut self, number: u64) {
+    fn reply_wanted(&mut self, number: u64) {
         self.tell_giver(number, Class::Answer, Asked::Wanted(number));
     }
 
     /// Nothing listens any more to the reply with this number, or its message does not come.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn reply_left(&mut self, number: u64) {
+    fn reply_left(&mut self, number: u64) {
         self.tell_giver(number, Class::Answer, Asked::Left(number));
     }
 
@@ -85,10 +67,43 @@ impl Common {
 }
 
 impl Engine {
+    /// What HTTP sessions want of others goes there.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn bring_requests(&mut self) {
+        while let Some(request) = self.services.web.next_request() {
+            match request {
+                WebRequest::Visit(account, frame, visit) => self.visit(account, frame, visit),
+                WebRequest::Piece(number, piece) => self.common.piece_arrived(number, piece),
+                WebRequest::Wanted(number) => self.common.reply_wanted(number),
+                WebRequest::Left(number) => self.common.reply_left(number),
+                WebRequest::Certificate(frame, pem) => {
+                    let upload = Upload { ticket: Ticket { core: self.core, frame }, pem };
+                    self.common.links.tell(self.core, Class::Answer, Message::Upload(Box::new(upload)));
+                }
+            }
+        }
+    }
+
+    /// The client of the session of `frame` asks for something of an account's webmail. The answer
+    /// is told later.
+    fn visit(&mut self, account: AccountId, frame: FrameId, visit: Box<Visit>) {
+        let Common { links, store, clerks, .. } = &mut self.common;
+        let (own, owner, form_bytes) = (links.own(), store.owner(account), visit.form_bytes());
+        if owner == own {
+            return clerks.visited(Ticket { core: own, frame }, visit);
+        }
+        if links.ask(owner, Class::Answer, Message::ClerksAsked(Asked::Visit(frame, visit))).is_err() {
+            self.services.web.answered(form_bytes);
+            let refused = Replied::GoesOn(frame, Box::new(Told::Reply(too_many())));
+            links.tell(own, Class::Answer, Message::ClerksReplied(refused));
+        }
+    }
+
     /// Phase 4 too: clerks who can go on do, and answers are brought to who asked.
     #[inline(never)]
     pub(crate) fn let_clerks_work(&mut self, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
+        let (clerks, mut office) = self.common.clerks_at_work((&mut self.submission, &mut self.outbound), entropy);
         clerks.work(&mut office);
         self.end_outdated_sessions();
         self.bring_replies();
@@ -96,7 +111,7 @@ impl Engine {
 
     /// The signature that a request handler has asked for was computed.
     pub(crate) fn clerk_signs(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
+        let (clerks, mut office) = self.common.clerks_at_work((&mut self.submission, &mut self.outbound), entropy);
         clerks.sign(frame, &mut office);
     }
 
@@ -131,7 +146,7 @@ impl Engine {
         if self.common.clerks.at_work.get(frame).is_none() {
             return self.common.store.forget(outcome);
         }
-        let (clerks, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
+        let (clerks, mut office) = self.common.clerks_at_work((&mut self.submission, &mut self.outbound), entropy);
         clerks.step(frame, &mut office, |clerk, desk| clerk.woken(outcome, desk));
         self.end_outdated_sessions();
     }

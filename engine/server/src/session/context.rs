@@ -5,18 +5,20 @@ use connections::Caller;
 use crate::common::Common;
 use crate::inbound::{self, Inbound, SmtpCall};
 use crate::pop3_service::{self, Pop3, Pop3Call};
+use crate::web::{self, HttpCall, Web};
 
 /// The services of a core that own what their sessions share.
 pub(crate) struct Services {
     pub(crate) inbound: Inbound,
     pub(crate) pop3: Pop3,
+    pub(crate) web: Web,
 }
 
 impl Services {
     /// The same with the parts of the core.
     #[inline]
     pub(crate) fn with<'a>(&'a mut self, common: &'a mut Common) -> Context<'a> {
-        Context { common, inbound: &mut self.inbound, pop3: &mut self.pop3 }
+        Context { common, inbound: &mut self.inbound, pop3: &mut self.pop3, web: &mut self.web }
     }
 }
 
@@ -25,6 +27,7 @@ pub(crate) struct Context<'a> {
     pub(crate) common: &'a mut Common,
     pub(crate) inbound: &'a mut Inbound,
     pub(crate) pop3: &'a mut Pop3,
+    pub(crate) web: &'a mut Web,
 }
 
 impl Context<'_> {
@@ -44,5 +47,14 @@ impl Context<'_> {
         let Common { turn, connections, store, directory, logins, compute, .. } = &mut *self.common;
         let cx = pop3_service::Context { turn: *turn, connections, store, directory, logins, compute };
         Pop3Call { caller, pop3: self.pop3, cx }
+    }
+
+    /// What an HTTP session acts on.
+    #[inline]
+    pub(super) fn http(&mut self, caller: Caller) -> HttpCall<'_> {
+        let Common { turn, connections, store, directory, logins, compute, console, memory, .. } = &mut *self.common;
+        let turn = *turn;
+        let cx = web::Context { turn, connections, store, directory, logins, compute, console, memory };
+        HttpCall { caller, web: self.web, cx }
     }
 }

@@ -164,11 +164,11 @@ impl Engine {
 
     /// A clerk has answered what the client asked for.
     pub(crate) fn session_visit_answered(&mut self, frame: FrameId, answer: Answer) {
-        self.common.bodies -= answer.form_bytes;
+        self.services.web.answered(answer.form_bytes);
         if self.session_of(frame).is_none()
             && let Some(number) = answer.told.number()
         {
-            self.common.reply_left(number);
+            self.services.web.leave(number);
         }
         self.tell(frame, |session, cx| session.visit_answered(answer.told, cx));
     }

@@ -43,3 +43,14 @@ impl From<pop3::WaitsFor> for WaitsFor {
         }
     }
 }
+
+impl From<http::WaitsFor> for WaitsFor {
+    fn from(waits_for: http::WaitsFor) -> WaitsFor {
+        match waits_for {
+            http::WaitsFor::Bytes => WaitsFor::Bytes,
+            http::WaitsFor::SendRoom => WaitsFor::SendRoom,
+            http::WaitsFor::Us => WaitsFor::Us,
+            http::WaitsFor::Nothing => WaitsFor::Nothing,
+        }
+    }
+}

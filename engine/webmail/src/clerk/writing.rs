@@ -1,6 +1,6 @@
 //! A letter that somebody has written: sent to people on this machine, kept as a draft, or dropped.
 //!
-//! A letter that is sent is held first, as a draft that is marked so, from which a [`super::Carrier`] brings it to all; or where its writer wants no such hold, all get
+//! A letter that is sent is held first, as a draft that is marked so, from which the server's submission brings it to all; or where its writer wants no such hold, all get
 //! it in one delivery, he a copy into Sent: either all have it, or nobody has.
 //!
 //! Invariants:
@@ -28,14 +28,13 @@ use crate::chosen::Chosen;
 use crate::desk::Desk;
 use crate::form::Reader;
 use crate::said::{Said, Undo};
-use crate::step::{Done, Step, why};
+use crate::step::{Done, Step, lost, why};
 use crate::surroundings::Visitor;
 use crate::ticket::FormToken;
 use crate::{Key, Page, Start, Stretch};
 
 use super::arriving::{Arriving, Piece};
 use super::attaching::Copying;
-use super::carrying::lost;
 use super::draft::Draft;
 
 /// People whom one letter goes to.

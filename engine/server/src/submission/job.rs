@@ -27,8 +27,9 @@ use store::{
     AccountId, Beginning, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, MailboxId, MarkChange, MessageInfo,
     Origin, Outcome, Recipient, Refusal, SENT, Uid, UidRange,
 };
+use webmail::Posting;
 
-use crate::desk::{Desk, Posting};
+use super::context::JobHost;
 
 /// Bits of a message's number; above them an origin says which entry of the outbox it is of.
 const GUID_BITS: u32 = 48;
@@ -36,9 +37,9 @@ const GUID_BITS: u32 = 48;
 /// With this above them an origin says for which of those who are here an entry is.
 const WAITS: u128 = 1 << 15;
 
-/// Somebody who brings a letter to all whom it is for.
+/// Brings one message to all its recipients.
 #[derive(Debug)]
-pub struct Carrier {
+pub(super) struct SubmissionJob {
     account: AccountId,
     uid: Uid,
     answers: Option<(MailboxId, Uid)>,
@@ -83,12 +84,12 @@ enum Stage {
     /// It is to go into Sent.
     Filed,
     /// That was all.
-    Over(Carried),
+    Over(SubmissionEnd),
 }
 
 /// How it ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Carried {
+pub(super) enum SubmissionEnd {
     /// There is nothing more to be done.
     Wholly,
     /// Something was refused: from here on it is to be tried again some time.
@@ -97,19 +98,20 @@ pub enum Carried {
 
 /// What comes next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
-    /// The carrier waits for what he has asked for.
+pub(super) enum SubmissionProgress {
+    /// The job waits for what it has asked for.
     Woken,
-    /// The store has too much to do: he tries again in the next turn.
+    /// The store has too much to do: the job tries again in the next turn.
     Turn,
-    /// He is done.
-    Over(Carried),
+    /// It has ended.
+    Over(SubmissionEnd),
 }
 
-impl Carrier {
-    /// Somebody who takes up a letter among the account's drafts. `answers`: the message of the account that it answers, if that is known.
-    pub fn new(account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>) -> Carrier {
-        Carrier {
+impl SubmissionJob {
+    /// A job for a message among the account's drafts. `answers`: the message of the account that it
+    /// answers, if that is known.
+    pub(super) fn new(account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>) -> SubmissionJob {
+        SubmissionJob {
             account,
             uid,
             answers,
@@ -125,75 +127,75 @@ impl Carrier {
         }
     }
 
-    /// Goes on as far as he can without waiting.
-    pub fn go_on(&mut self, desk: &mut impl Desk) -> Way {
+    /// Goes on as far as it can without waiting.
+    pub(super) fn go_on(&mut self, host: &mut JobHost<'_, '_>) -> SubmissionProgress {
         while !self.is_waiting {
             let asked = match self.stage {
                 Stage::Over(carried) => {
-                    desk.abort();
-                    return Way::Over(carried);
+                    host.abort();
+                    return SubmissionProgress::Over(carried);
                 }
-                Stage::Sealed => self.open(desk),
-                Stage::Returned => self.mark(MarkChange::clear(Flags::HELD), desk),
-                Stage::Marked => self.mark(MarkChange::of(Flags::HELD, Flags::LEAVING), desk),
-                Stage::Brought => self.bring(desk),
-                Stage::Handed => self.hand(desk),
+                Stage::Sealed => self.open(host),
+                Stage::Returned => self.mark(MarkChange::clear(Flags::HELD), host),
+                Stage::Marked => self.mark(MarkChange::of(Flags::HELD, Flags::LEAVING), host),
+                Stage::Brought => self.bring(host),
+                Stage::Handed => self.hand(host),
                 Stage::Delivered => Ok(()),
-                Stage::Left => self.mark(MarkChange::of(Flags(u8::MAX), Flags::SEEN.with(Flags::LEFT)), desk),
-                Stage::Answered => self.mark_answered(desk),
-                Stage::Forgotten => self.forget(desk),
+                Stage::Left => self.mark(MarkChange::of(Flags(u8::MAX), Flags::SEEN.with(Flags::LEFT)), host),
+                Stage::Answered => self.mark_answered(host),
+                Stage::Forgotten => self.forget(host),
                 Stage::Filed => {
-                    let (continuation, uids) = (desk.continuation(), [UidRange::one(self.uid)]);
-                    let asked = desk.store_mut().file(self.account, DRAFTS, &uids, SENT, continuation);
+                    let (continuation, uids) = (host.continuation, [UidRange::one(self.uid)]);
+                    let asked = host.store_mut().file(self.account, DRAFTS, &uids, SENT, continuation);
                     asked.map(|()| self.is_waiting = true)
                 }
             };
             match asked {
                 Ok(()) => {}
-                Err(Refusal::Busy) => return Way::Turn,
-                Err(refusal) => self.refused(refusal, desk),
+                Err(Refusal::Busy) => return SubmissionProgress::Turn,
+                Err(refusal) => self.refused(refusal, host),
             }
         }
-        Way::Woken
+        SubmissionProgress::Woken
     }
 
-    /// What he has asked for has come, or is done. Then he goes on.
-    pub fn woken(&mut self, outcome: Outcome, desk: &mut impl Desk) -> Way {
+    /// What it has asked for has come, or is done. Then it goes on.
+    pub(super) fn woken(&mut self, outcome: Outcome, host: &mut JobHost<'_, '_>) -> SubmissionProgress {
         self.is_waiting = false;
         match outcome {
             Outcome::Body(body) => {
-                self.body_arrived(&body, desk);
-                desk.store_mut().give_back(body);
+                self.body_arrived(&body, host);
+                host.store_mut().give_back(body);
             }
             Outcome::Changed => match self.stage {
-                Stage::Returned => self.stage = Stage::Over(Carried::Wholly),
+                Stage::Returned => self.stage = Stage::Over(SubmissionEnd::Wholly),
                 Stage::Marked => self.stage = Stage::Brought,
                 Stage::Left => (self.stage, self.next) = (Stage::Answered, 0),
                 Stage::Answered => self.stage = Stage::Forgotten,
                 _ => self.next += 1,
             },
             Outcome::Delivered => self.came(),
-            Outcome::Filed(_) => self.stage = Stage::Over(Carried::Wholly),
-            Outcome::Refused(refusal) => self.refused(refusal, desk),
+            Outcome::Filed(_) => self.stage = Stage::Over(SubmissionEnd::Wholly),
+            Outcome::Refused(refusal) => self.refused(refusal, host),
             Outcome::Room | Outcome::AccountCreated(_) | Outcome::MailboxCreated(_) => {}
         }
-        self.go_on(desk)
+        self.go_on(host)
     }
 
-    fn refused(&mut self, refusal: Refusal, desk: &mut impl Desk) {
+    fn refused(&mut self, refusal: Refusal, host: &mut JobHost<'_, '_>) {
         match (self.stage, refusal) {
             (Stage::Brought | Stage::Handed | Stage::Delivered, Refusal::Arrived) => {
-                desk.abort();
+                host.abort();
                 self.came();
             }
             (Stage::Brought | Stage::Handed | Stage::Delivered, Refusal::OverQuota | Refusal::LargerThanQuota) => {
-                desk.abort();
+                host.abort();
                 (self.stage, self.is_to_wait) = (Stage::Brought, true);
             }
             // It may be gone; the mark matters less than the letter.
             (Stage::Answered, _) => self.stage = Stage::Forgotten,
             (Stage::Forgotten, Refusal::NoSuchNote) => self.next += 1,
-            _ => self.stage = Stage::Over(Carried::NotYet),
+            _ => self.stage = Stage::Over(SubmissionEnd::NotYet),
         }
     }
 
@@ -202,49 +204,49 @@ impl Carrier {
         (self.stage, self.next, self.is_to_wait) = (Stage::Brought, self.next + 1, false);
     }
 
-    fn info(&self, desk: &impl Desk) -> Result<MessageInfo, Refusal> {
-        desk.store().message(self.account, DRAFTS, self.uid).ok_or(Refusal::NoSuchMessage)
+    fn info(&self, host: &JobHost<'_, '_>) -> Result<MessageInfo, Refusal> {
+        host.store().message(self.account, DRAFTS, self.uid).ok_or(Refusal::NoSuchMessage)
     }
 
     /// Looks whether it is still to leave, and reads more of its beginning.
-    fn open(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
-        let Some(info) = self.info(desk).ok().filter(|info| info.flags.are_on_their_way()) else {
-            self.stage = Stage::Over(Carried::Wholly);
+    fn open(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
+        let Some(info) = self.info(host).ok().filter(|info| info.flags.are_on_their_way()) else {
+            self.stage = Stage::Over(SubmissionEnd::Wholly);
             return Ok(());
         };
         if self.beginning.octets().is_empty() {
             self.beginning = Beginning::from(info.head);
         }
-        let continuation = desk.continuation();
-        desk.store_mut().read(self.account, DRAFTS, self.uid, self.beginning.next(), continuation)?;
+        let continuation = host.continuation;
+        host.store_mut().read(self.account, DRAFTS, self.uid, self.beginning.next(), continuation)?;
         self.is_waiting = true;
         Ok(())
     }
 
     /// Reads the next part: the head, which is a part by itself, comes behind all others, as it is appended.
-    fn read_on(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
-        let (info, continuation) = (self.info(desk)?, desk.continuation());
+    fn read_on(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
+        let (info, continuation) = (self.info(host)?, host.continuation);
         let behind_head = info.octets.saturating_sub(info.head);
         let at = self.offset.checked_sub(behind_head).unwrap_or(self.offset + info.head);
-        desk.store_mut().read(self.account, DRAFTS, self.uid, at, continuation)?;
+        host.store_mut().read(self.account, DRAFTS, self.uid, at, continuation)?;
         self.is_waiting = true;
         Ok(())
     }
 
-    fn mark(&mut self, change: MarkChange, desk: &mut impl Desk) -> Result<(), Refusal> {
-        let continuation = desk.continuation();
-        desk.store_mut().mark(self.account, DRAFTS, self.uid, change, continuation)?;
+    fn mark(&mut self, change: MarkChange, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
+        let continuation = host.continuation;
+        host.store_mut().mark(self.account, DRAFTS, self.uid, change, continuation)?;
         self.is_waiting = true;
         Ok(())
     }
 
     /// A part of the message: of its beginning, until all recipients are known, and then what is
     /// handed on.
-    fn body_arrived(&mut self, body: &Body, desk: &impl Desk) {
+    fn body_arrived(&mut self, body: &Body, host: &JobHost<'_, '_>) {
         let bytes = body.bytes();
         if self.stage == Stage::Sealed {
             self.beginning.arrived(bytes);
-            self.look_at_beginning(desk);
+            self.look_at_beginning(host);
             return;
         }
         self.rest = bytes.to_vec();
@@ -252,9 +254,9 @@ impl Carrier {
     }
 
     /// Looks for the recipients, if all of the header is there. A draft's header fits a chunk
-    /// ([`super::writing`]).
-    fn look_at_beginning(&mut self, desk: &impl Desk) {
-        let info = self.info(desk).ok();
+    /// (see the webmail's `writing`).
+    fn look_at_beginning(&mut self, host: &JobHost<'_, '_>) {
+        let info = self.info(host).ok();
         let is_header = memchr::memmem::find(self.beginning.octets(), b"\r\n\r\n").is_some();
         let is_all = info.is_none_or(|info| self.beginning.is_all_of(info.octets));
         let is_too_long = !is_header && !is_all && self.beginning.octets().len() >= CHUNK_OCTETS;
@@ -262,7 +264,7 @@ impl Carrier {
             return;
         }
         let flags = info.map_or(Flags::default(), |info| info.flags);
-        self.stage = match self.look_at_addresses(desk) {
+        self.stage = match self.look_at_addresses(host) {
             // A field of it may name recipients that nobody else is to see.
             _ if is_too_long => Stage::Returned,
             _ if flags.contains(Flags::LEFT) => Stage::Answered,
@@ -273,12 +275,12 @@ impl Carrier {
     }
 
     /// Begins a letter to the next one who has none.
-    fn bring(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
-        let Some((recipient, head)) = self.next_one(desk)? else {
+    fn bring(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
+        let Some((recipient, head)) = self.next_one(host)? else {
             self.stage = Stage::Left;
             return Ok(());
         };
-        desk.begin_letter(&[recipient])?;
+        host.begin(&[recipient])?;
         // Recipients in Bcc are for nobody else.
         let beginning = self.beginning.octets();
         let (before, behind) = Header::new(beginning).around("Bcc");
@@ -288,66 +290,66 @@ impl Carrier {
     }
 
     /// The next one of those who are here, or the next entry of the outbox, and what stands above the letter there. Each has an origin of its own.
-    fn next_one(&self, desk: &impl Desk) -> Result<Option<(Recipient, Vec<u8>)>, Refusal> {
-        let Guid(guid) = self.info(desk)?.guid;
+    fn next_one(&self, host: &JobHost<'_, '_>) -> Result<Option<(Recipient, Vec<u8>)>, Refusal> {
+        let Guid(guid) = self.info(host)?.guid;
         let origin = |guid| Some(Origin::of(self.account, Guid(guid)));
         let Some(entry) = self.next.checked_sub(self.recipients.len()) else {
             let Some((account, address)) = self.recipients.get(self.next) else { return Ok(None) };
             let waiting = Origin::of(self.account, Guid(guid ^ (WAITS | self.next as u128) << GUID_BITS));
-            if !self.is_to_wait && !desk.store().has_arrived(self.account, waiting) {
+            if !self.is_to_wait && !host.store().has_arrived(self.account, waiting) {
                 return Ok(Some((Recipient { once: origin(guid), ..Recipient::inbox(*account) }, Vec::new())));
             }
-            let Posting { head, entries } = desk.posting(self.account, core::slice::from_ref(address));
+            let Posting { head, entries } = host.posting(self.account, core::slice::from_ref(address));
             let entry = entries.first().ok_or(Refusal::NoSuchMessage)?;
             return Ok(Some((Recipient { once: Some(waiting), ..*entry }, head)));
         };
-        let Posting { head, entries } = desk.posting(self.account, &self.elsewhere);
+        let Posting { head, entries } = host.posting(self.account, &self.elsewhere);
         let once = origin(guid ^ (entry as u128 + 1) << GUID_BITS);
         Ok(entries.get(entry).map(|recipient| (Recipient { once, ..*recipient }, head)))
     }
 
     /// Hands on what was read, or reads on; what is complete is delivered.
-    fn hand(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
+    fn hand(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         if !self.rest.is_empty() {
-            let taken = desk.append(&self.rest).map_err(lost)?;
+            let taken = host.append(&self.rest).map_err(lost)?;
             self.rest.drain(..taken);
             // The store wakes us when it takes more.
             self.is_waiting = !self.rest.is_empty();
             return Ok(());
         }
-        let info = self.info(desk)?;
+        let info = self.info(host)?;
         if self.offset < info.octets {
-            return self.read_on(desk);
+            return self.read_on(host);
         }
         let head = Head::of(info.head as usize).unwrap_or(Head::NONE);
-        desk.commit(Closing { head, ..desk.now().into() }).map_err(lost)?;
+        host.commit(Closing { head, ..host.cx.turn.wall.into() }).map_err(lost)?;
         (self.stage, self.is_waiting) = (Stage::Delivered, true);
         Ok(())
     }
 
-    fn mark_answered(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
+    fn mark_answered(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         let Some((mailbox, uid)) = self.answers else {
             self.stage = Stage::Forgotten;
             return Ok(());
         };
-        let (continuation, change) = (desk.continuation(), MarkChange::set(Flags::ANSWERED));
-        desk.store_mut().mark(self.account, mailbox, uid, change, continuation)?;
+        let (continuation, change) = (host.continuation, MarkChange::set(Flags::ANSWERED));
+        host.store_mut().mark(self.account, mailbox, uid, change, continuation)?;
         self.is_waiting = true;
         Ok(())
     }
 
-    fn forget(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
-        let Some((Recipient { account, once: Some(origin), .. }, _)) = self.next_one(desk)? else {
+    fn forget(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
+        let Some((Recipient { account, once: Some(origin), .. }, _)) = self.next_one(host)? else {
             self.stage = Stage::Filed;
             return Ok(());
         };
-        desk.forget_arrival(account, origin)?;
+        host.forget_arrival(account, origin)?;
         self.is_waiting = true;
         Ok(())
     }
 
     /// The accounts that a letter is for, each once, and the addresses of those who are elsewhere. False: somebody cannot get it.
-    fn look_at_addresses(&mut self, desk: &impl Desk) -> bool {
+    fn look_at_addresses(&mut self, host: &JobHost<'_, '_>) -> bool {
         let header = Header::new(self.beginning.octets());
         let fields = ["To", "Cc", "Bcc"].into_iter().filter_map(|name| header.field(name));
         let people = fields.flat_map(|field| field.addresses()).flat_map(|address| match address {
@@ -356,11 +358,11 @@ impl Carrier {
         });
         let mut can_all = true;
         for mailbox in people {
-            match desk.recipient(&mailbox.address) {
+            match host.recipient(&mailbox.address) {
                 Some(account) if self.recipients.iter().any(|(known, _)| *known == account) => {}
                 Some(account) => self.recipients.push((account, mailbox.address)),
                 None if self.elsewhere.contains(&mailbox.address) => {}
-                None if desk.may_post(&mailbox.address) => self.elsewhere.push(mailbox.address),
+                None if host.may_post(&mailbox.address) => self.elsewhere.push(mailbox.address),
                 None => can_all = false,
             }
         }
@@ -370,6 +372,6 @@ impl Carrier {
 
 /// Why a delivery that has begun is over. Where another core was too busy to begin its part, the
 /// delivery is lost: to go on with it would be refused for ever.
-pub(super) fn lost(refusal: Refusal) -> Refusal {
+fn lost(refusal: Refusal) -> Refusal {
     if refusal == Refusal::Busy { Refusal::NoSuchDelivery } else { refusal }
 }

@@ -1,27 +1,31 @@
-//! Letters that are held: each has a place and a deadline on the core that owns its writer's account, and a carrier when that has come.
+//! Messages that are held: each has a place and a deadline on the core that owns its writer's
+//! account, and a job once the deadline has come.
 //!
-//! What is held is what the store says (flags of drafts, crate `webmail`, `carrying`): when the core begins to serve it looks through the drafts, and finds what an
-//! earlier life of the machine has left.
+//! The store says what is held (flags of drafts, see `job`). When the core begins to serve it looks
+//! through the drafts, and finds what an earlier life of the machine has left.
 //!
 //! Invariants:
-//! - A letter has one place at most. Who takes it back takes the place away, and while it has a carrier nobody does: so it never leaves and is a draft again.
-//! - At most [`CARRIED_MAX`] letters leave at a time; the others wait, first come first served.
-//! - A letter waits no longer than [`HOLD_SECONDS_MAX`] in this life of the machine, whatever the time of day says.
+//! - A message has one place at most. Taking it back takes the place away, which is not possible
+//!   while it has a job: so it never leaves and is a draft again.
+//! - At most [`CARRIED_MAX`] messages leave at a time; the others wait, first come first served.
+//! - A message waits no longer than [`HOLD_SECONDS_MAX`] in this life of the machine, whatever the
+//!   time of day says.
 //! - A core that stops begins with none: the next life does.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use machine::{Entropy, Instant, Micros, UnixTime};
+use machine::{Instant, Micros, UnixTime};
 use store::{AccountId, DRAFTS, Flags, MailboxId, Outcome, Store, Uid};
 use tasks::{Continuation, DelayQueue, FrameId, FrameTable};
-use webmail::{Carried, Carrier, HOLD_SECONDS_MAX, Way};
+use webmail::HOLD_SECONDS_MAX;
 
 use crate::archive::LetterId;
-use crate::clerks::{At, Office};
-use crate::engine::Engine;
 use crate::subsystem::Subsystem;
+
+use super::context::{Context, JobHost};
+use super::job::{SubmissionEnd, SubmissionJob, SubmissionProgress};
 
 tasks::points! {
     /// Where a message waits for the store that leaves its account.
@@ -40,7 +44,7 @@ const CARRIED_MAX: usize = 8;
 const AGAIN: Micros = Micros::from_secs(60);
 
 /// The letters that a core holds.
-pub(crate) struct Holds {
+pub(crate) struct Submission {
     letters: FrameTable<Held>,
     places: BTreeMap<Place, FrameId>,
     deadlines: DelayQueue,
@@ -68,12 +72,12 @@ enum Stage {
     /// Its deadline has not come, or it waits for a carrier.
     Waiting,
     /// It leaves, with the letter that is on its way to one of those whom it is for.
-    Leaving(Box<Carrier>, Option<LetterId>),
+    Leaving(Box<SubmissionJob>, Option<LetterId>),
 }
 
-impl Holds {
-    pub(crate) fn new(now: Instant) -> Holds {
-        Holds {
+impl Submission {
+    pub(crate) fn new(now: Instant) -> Submission {
+        Submission {
             letters: FrameTable::with_capacity(HOLDS_MAX),
             places: BTreeMap::new(),
             deadlines: DelayQueue::with_capacity(HOLDS_MAX, now),
@@ -169,6 +173,29 @@ impl Holds {
         self.is_to_look && self.is_serving && self.has_room()
     }
 
+    /// Messages leave whose time has come, and jobs that can go on do.
+    #[inline(never)]
+    pub(crate) fn run(&mut self, cx: &mut Context<'_>) {
+        if self.has_to_look() {
+            self.look(&cx.store.own.store, cx.turn.wall, cx.turn.now);
+        }
+        while let Some(frame) = self.deadlines.next_due(cx.turn.now) {
+            self.due.push_back(frame);
+        }
+        for frame in core::mem::take(&mut self.again) {
+            step(self, frame, cx, |job, host| job.go_on(host));
+        }
+        while let Some(frame) = self.next_to_leave() {
+            step(self, frame, cx, |job, host| job.go_on(host));
+        }
+    }
+
+    /// The store has done what the job of this frame has asked for.
+    #[inline(never)]
+    pub(crate) fn woken(&mut self, frame: FrameId, outcome: Outcome, cx: &mut Context<'_>) {
+        step(self, frame, cx, |job, host| job.woken(outcome, host));
+    }
+
     fn can_begin(&self) -> bool {
         !self.due.is_empty() && self.is_serving && self.carried < CARRIED_MAX
     }
@@ -180,34 +207,40 @@ impl Holds {
             // Some were taken back meanwhile.
             let Some(held) = self.letters.get_mut(frame) else { continue };
             let (account, uid) = held.place;
-            held.stage = Stage::Leaving(Box::new(Carrier::new(account, uid, held.answers)), None);
+            held.stage = Stage::Leaving(Box::new(SubmissionJob::new(account, uid, held.answers)), None);
             self.carried += 1;
             return Some(frame);
         }
         None
     }
 
-    fn take_carrier(&mut self, frame: FrameId) -> Option<(Box<Carrier>, Option<LetterId>)> {
+    fn take_job(&mut self, frame: FrameId) -> Option<(Box<SubmissionJob>, Option<LetterId>)> {
         let stage = &mut self.letters.get_mut(frame)?.stage;
         match core::mem::replace(stage, Stage::Waiting) {
-            Stage::Leaving(carrier, letter) => Some((carrier, letter)),
+            Stage::Leaving(job, letter) => Some((job, letter)),
             Stage::Waiting => None,
         }
     }
 
     /// A carrier has gone a step.
-    fn stepped(&mut self, frame: FrameId, way: Way, now: Instant, carrier: (Box<Carrier>, Option<LetterId>)) {
+    fn stepped(
+        &mut self,
+        frame: FrameId,
+        progress: SubmissionProgress,
+        now: Instant,
+        job: (Box<SubmissionJob>, Option<LetterId>),
+    ) {
         let Some(held) = self.letters.get_mut(frame) else { return };
-        match way {
-            Way::Woken | Way::Turn => {
-                held.stage = Stage::Leaving(carrier.0, carrier.1);
-                self.again.extend((way == Way::Turn).then_some(frame));
+        match progress {
+            SubmissionProgress::Woken | SubmissionProgress::Turn => {
+                held.stage = Stage::Leaving(job.0, job.1);
+                self.again.extend((progress == SubmissionProgress::Turn).then_some(frame));
             }
-            Way::Over(Carried::Wholly) => {
+            SubmissionProgress::Over(SubmissionEnd::Wholly) => {
                 self.carried -= 1;
                 self.forget(frame);
             }
-            Way::Over(Carried::NotYet) => {
+            SubmissionProgress::Over(SubmissionEnd::NotYet) => {
                 self.carried -= 1;
                 self.deadlines.set(frame, now + AGAIN);
             }
@@ -215,37 +248,16 @@ impl Holds {
     }
 }
 
-/// A carrier goes a step.
-fn step(frame: FrameId, office: &mut Office<'_>, step: impl FnOnce(&mut Carrier, &mut At<'_, '_>) -> Way) {
-    let Some((mut carrier, mut letter)) = office.holds.take_carrier(frame) else { return };
+/// A job goes a step.
+fn step(
+    held: &mut Submission,
+    frame: FrameId,
+    cx: &mut Context<'_>,
+    step: impl FnOnce(&mut SubmissionJob, &mut JobHost<'_, '_>) -> SubmissionProgress,
+) {
+    let Some((mut job, mut letter)) = held.take_job(frame) else { return };
     let continuation = Continuation { frame, entry: Point::Asked.entry() };
-    let (signing, unheard, told) = (&mut None, &mut 0, &mut Vec::new());
-    let way = step(&mut carrier, &mut At { office, continuation, letter: &mut letter, signing, unheard, told });
-    office.holds.stepped(frame, way, office.turn.now, (carrier, letter));
-}
-
-impl Engine {
-    /// Phase 4 too: letters leave whose time has come, and carriers who can go on do.
-    #[inline(never)]
-    pub(crate) fn let_letters_leave(&mut self, entropy: &mut dyn Entropy) {
-        let (_, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
-        if office.holds.has_to_look() {
-            office.holds.look(&office.archive.own.store, office.turn.wall, office.turn.now);
-        }
-        while let Some(frame) = office.holds.deadlines.next_due(office.turn.now) {
-            office.holds.due.push_back(frame);
-        }
-        for frame in core::mem::take(&mut office.holds.again) {
-            step(frame, &mut office, |carrier, desk| carrier.go_on(desk));
-        }
-        while let Some(frame) = office.holds.next_to_leave() {
-            step(frame, &mut office, |carrier, desk| carrier.go_on(desk));
-        }
-    }
-
-    #[inline(never)]
-    pub(crate) fn carrier_woken(&mut self, frame: FrameId, outcome: Outcome, entropy: &mut dyn Entropy) {
-        let (_, mut office) = self.common.clerks_at_work(&mut self.outbound, entropy);
-        step(frame, &mut office, |carrier, desk| carrier.woken(outcome, desk));
-    }
+    let now = cx.turn.now;
+    let progress = step(&mut job, &mut JobHost { cx, continuation, letter: &mut letter });
+    held.stepped(frame, progress, now, (job, letter));
 }

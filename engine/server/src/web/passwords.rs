@@ -4,13 +4,13 @@
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 
-use compute::{Applicant, HashTask, JobNumber, JobResult};
-use connections::Caller;
+use compute::{Applicant, Compute, HashTask, JobNumber, JobResult};
 use sasl::Derivation;
 use webmail::{NewPassword, PasswordMark, Secrets, Visit};
 
-use crate::common::Common;
 use crate::logins;
+
+use super::context::HttpCall;
 
 /// A password of which is made what is kept.
 pub(super) struct Making {
@@ -29,18 +29,18 @@ enum Stage {
 
 impl Making {
     /// The old password was right: the hash waits for its turn.
-    pub(super) fn begin(new: Box<NewPassword>, replaced: PasswordMark, caller: Caller, common: &mut Common) -> Making {
-        let task = HashTask::Make { password: new.wanted.to_vec(), salt: common.logins.salt() };
+    pub(super) fn begin(new: Box<NewPassword>, replaced: PasswordMark, call: &mut HttpCall<'_>) -> Making {
+        let task = HashTask::Make { password: new.wanted.to_vec(), salt: call.cx.logins.salt() };
         // The client has proved who it is: nothing is held against it.
-        let applicant = Applicant { address: caller.address, name: None };
-        let number = common.compute.ask_hash(logins::hashed(caller.connection.0), applicant, task);
+        let applicant = Applicant { address: call.caller.address, name: None };
+        let number = call.cx.compute.ask_hash(logins::hashed(call.caller.connection.0), applicant, task);
         Making { new, replaced, stage: Stage::Hashing(number) }
     }
 
     /// Nobody waits for the new password any more.
-    pub(super) fn abandoned(&self, common: &mut Common) {
+    pub(super) fn abandoned(&self, compute: &mut Compute) {
         if let Stage::Hashing(number) = self.stage {
-            common.compute.abandon(number);
+            compute.abandon(number);
         }
     }
 
@@ -55,12 +55,12 @@ impl Making {
     }
 
     /// The session's turn has come. What the owner of the account is told once all is made.
-    pub(super) fn step(&mut self, caller: Caller, common: &mut Common) -> Option<Visit> {
-        let frame = caller.connection.0;
+    pub(super) fn step(&mut self, call: &mut HttpCall<'_>) -> Option<Visit> {
+        let frame = call.caller.connection.0;
         match &mut self.stage {
             Stage::Hashing(number) => {
-                let JobResult::Made(hash) = common.compute.take_result(*number)? else { return None };
-                let derivation = Derivation::begin(&self.new.wanted, common.logins.salt());
+                let JobResult::Made(hash) = call.cx.compute.take_result(*number)? else { return None };
+                let derivation = Derivation::begin(&self.new.wanted, call.cx.logins.salt());
                 self.stage = Stage::Deriving(hash, Box::new(derivation));
             }
             Stage::Deriving(hash, derivation) => {
@@ -72,7 +72,7 @@ impl Making {
                 }
             }
         }
-        common.connections.resume(frame);
+        call.cx.connections.resume(frame);
         None
     }
 }

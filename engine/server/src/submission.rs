@@ -1,0 +1,15 @@
+//! Submission: messages that were written in the webmail are held for as long as their writer may
+//! take them back, and then brought to all recipients.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `context` | the parts of a core that submission uses, and what a job asks of them |
+//! | `held` | the messages that a core holds, and their deadlines |
+//! | `job` | how one of them is brought to its recipients, step by step |
+
+mod context;
+mod held;
+mod job;
+
+pub(crate) use context::{Context, may_post, posting, recipient};
+pub(crate) use held::Submission;

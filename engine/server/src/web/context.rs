@@ -1,0 +1,55 @@
+//! What a session of HTTP acts on: the parts of its core, and what it shares with other sessions.
+
+use budget::MemoryBudget;
+use compute::Compute;
+use connections::{Caller, Connections};
+use machine::Turn;
+use sasl::Credentials;
+
+use crate::archive::Archive;
+use crate::console::ConsoleLines;
+use crate::directory::Directory;
+use crate::logins::{self, Attempt, Logins};
+
+use super::shared::Web;
+
+/// The parts of a core that HTTP sessions use.
+pub(crate) struct Context<'c> {
+    pub(crate) turn: Turn,
+    pub(crate) connections: &'c mut Connections,
+    pub(crate) store: &'c mut Archive,
+    pub(crate) directory: &'c Directory,
+    pub(crate) logins: &'c mut Logins,
+    pub(crate) compute: &'c mut Compute,
+    pub(crate) console: &'c mut ConsoleLines,
+    /// What clients make this core keep.
+    pub(crate) memory: &'c mut MemoryBudget,
+}
+
+impl Context<'_> {
+    /// What logs clients in, and the parts that it uses.
+    pub(super) fn logins(&mut self) -> (&mut Logins, logins::Context<'_>) {
+        let Context { turn, connections, store, directory, logins, compute, .. } = self;
+        (logins, logins::Context { turn: *turn, connections, store, directory, compute })
+    }
+}
+
+/// A client's connection, with what its session acts on.
+pub(crate) struct HttpCall<'c> {
+    pub(crate) caller: Caller,
+    pub(crate) web: &'c mut Web,
+    pub(crate) cx: Context<'c>,
+}
+
+impl HttpCall<'_> {
+    /// The name under which a client that asks for `host` finds us over TLS: never another server's.
+    pub(super) fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str {
+        if self.cx.connections.tls().is_named(host) { host } else { &self.web.hostname }
+    }
+
+    /// The client has said who it is. What comes of that is decided in a later turn.
+    pub(super) fn log_in(&mut self, credentials: Credentials<'_>) -> Attempt {
+        let (logins, mut cx) = self.cx.logins();
+        logins.begin(credentials, self.caller, &mut cx)
+    }
+}

@@ -1,0 +1,319 @@
+//! A connection on which HTTP is spoken, and its questions on their way to a reply.
+//!
+//! A session has one question with us at a time. What it waits for here stands in its conversation,
+//! and goes on when the session's turn has come. What waits elsewhere comes back as a reply: from
+//! the core that has the mail, or from the one that keeps the certificates.
+//!
+//! Invariant: what senders of bodies may hold of this core's memory at once is bounded
+//! (`bodies_max`). A form's bytes are counted from when its sender is let in until the answer is
+//! here, and those of an answer until the client has them.
+
+use alloc::boxed::Box;
+
+use budget::Charge;
+use http::{Admission, Reply, Status};
+use webmail::{Arrival, PasswordMark, Visit};
+
+use crate::certificates::{UPLOAD_BYTES_MAX, Wish, described};
+use crate::clerks::told::Told;
+use crate::logins::Decision;
+use crate::sizes::KEPT_BYTES_LEAST;
+
+use super::context::{Context, HttpCall};
+use super::errand::{BUSY, Errand, Purpose, Refused};
+use super::host::{HttpHost, kept_for};
+use super::passwords::Making;
+use super::session::HttpSession;
+
+/// Bytes of responses that a client may leave unread before its next request is looked at: so those who never read cannot
+/// have all the memory.
+const UNREAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of bodies above which no further certificate is let in: those who read and write mail need the room more.
+const CERTIFICATES_BYTES_MAX: usize = 8 * UPLOAD_BYTES_MAX;
+
+/// One HTTP connection.
+pub(crate) struct HttpConversation {
+    session: HttpSession,
+    /// What the question waits for that the session has asked, if it waits here.
+    errand: Option<Box<Errand>>,
+    /// Bytes of replies that the session held when somebody last looked, while it held some.
+    held: usize,
+    /// What it makes the server keep beside them.
+    charge: Charge,
+}
+
+impl HttpConversation {
+    /// A client has connected.
+    pub(crate) fn begin(call: &mut HttpCall<'_>) -> HttpConversation {
+        HttpConversation::with_session(UNREAD_BYTES_MAX, call, |host| HttpSession::One(http::Session::connected(host)))
+    }
+
+    /// A client has connected that would rather speak HTTP/2.
+    pub(crate) fn begin_two(call: &mut HttpCall<'_>) -> HttpConversation {
+        HttpConversation::with_session(usize::MAX, call, |host| {
+            HttpSession::Two(Box::new(http::two::Http2Session::connected(host)))
+        })
+    }
+
+    fn with_session(
+        unread_bytes_max: usize,
+        call: &mut HttpCall<'_>,
+        begin: impl FnOnce(&mut HttpHost<'_, '_>) -> HttpSession,
+    ) -> HttpConversation {
+        let (mut errand, charge) = (None, Charge::new(KEPT_BYTES_LEAST));
+        let session = begin(&mut HttpHost { call, errand: &mut errand, charge: &charge, unread_bytes_max });
+        let mut conversation = HttpConversation { session, errand, held: 0, charge };
+        conversation.settle(call);
+        conversation
+    }
+
+    pub(crate) fn waits_for(&self) -> http::WaitsFor {
+        match &self.session {
+            HttpSession::One(session) => session.waits_for(),
+            HttpSession::Two(session) => session.waits_for(),
+        }
+    }
+
+    /// Whether no request is under way.
+    pub(crate) fn is_between_requests(&self) -> bool {
+        match &self.session {
+            HttpSession::One(session) => session.is_between_requests(),
+            HttpSession::Two(session) => session.is_between_requests(),
+        }
+    }
+
+    /// Lets the session act.
+    pub(crate) fn with<R>(
+        &mut self,
+        call: &mut HttpCall<'_>,
+        act: impl FnOnce(&mut HttpSession, &mut HttpHost<'_, '_>) -> R,
+    ) -> R {
+        let done = self.let_act(call, act);
+        self.settle(call);
+        if self.held > 0 {
+            self.count_held(call);
+        }
+        done
+    }
+
+    fn let_act<R>(
+        &mut self,
+        call: &mut HttpCall<'_>,
+        act: impl FnOnce(&mut HttpSession, &mut HttpHost<'_, '_>) -> R,
+    ) -> R {
+        // A stream that waits for room must not keep others from being answered: each takes its
+        // part of all that there is.
+        let unread_bytes_max = if let HttpSession::One(_) = self.session { UNREAD_BYTES_MAX } else { usize::MAX };
+        let HttpConversation { session, errand, charge, .. } = self;
+        act(session, &mut HttpHost { call, errand, charge, unread_bytes_max })
+    }
+
+    /// Charges what the client makes the server keep now. A client with more than its share is told
+    /// so, and goes.
+    #[inline]
+    fn settle(&mut self, call: &mut HttpCall<'_>) {
+        let kept = self.kept_bytes();
+        if kept != self.charge.bytes() && call.cx.memory.charge(&mut self.charge, call.caller.address, kept).is_err() {
+            self.is_overdrawn(call);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_overdrawn(&mut self, call: &mut HttpCall<'_>) {
+        self.let_act(call, |session, host| session.overdrawn(host));
+        let kept = self.kept_bytes();
+        if call.cx.memory.charge(&mut self.charge, call.caller.address, kept).is_err() {
+            call.cx.connections.reset(call.caller.connection);
+        }
+    }
+
+    fn kept_bytes(&self) -> usize {
+        self.session.kept_bytes() + kept_for(self.errand.as_deref())
+    }
+
+    /// Bytes that the client makes the server keep and that are not charged to it.
+    pub(crate) fn uncharged(&self) -> usize {
+        self.kept_bytes().saturating_sub(self.charge.bytes())
+    }
+
+    /// What the client makes the server keep.
+    pub(crate) fn charge(&self) -> &Charge {
+        &self.charge
+    }
+
+    /// The session's turn has come.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn resumed(&mut self, call: &mut HttpCall<'_>) {
+        self.errand_resumed(call);
+        self.settle(call);
+    }
+
+    fn errand_resumed(&mut self, call: &mut HttpCall<'_>) {
+        let decision = match self.errand.as_deref_mut() {
+            None => return,
+            Some(Errand::Turn(_) | Errand::Admission(_)) => None,
+            Some(Errand::Making(account, making)) => {
+                let account = *account;
+                if let Some(visit) = making.step(call) {
+                    self.errand = None;
+                    call.web.visit(account, call.caller.connection.0, visit);
+                }
+                return;
+            }
+            Some(Errand::Knock { .. } | Errand::Letter { .. }) => return,
+            Some(Errand::Login { attempt, .. }) => {
+                let caller = call.caller;
+                let (logins, mut cx) = call.cx.logins();
+                match logins.decide(attempt, caller, &mut cx) {
+                    Some(Decision::HeldBack) | None => return,
+                    decision => decision,
+                }
+            }
+        };
+        let errand = self.errand.take();
+        match errand.map(|errand| *errand) {
+            Some(Errand::Turn(reply)) => self.replied(reply, call),
+            Some(Errand::Admission(bytes)) => self.admit(Admission::whole(bytes), call),
+            Some(Errand::Login { attempt, purpose }) => {
+                call.cx.logins.end(&attempt, call.cx.turn.now);
+                match (decision, purpose) {
+                    (Some(Decision::Granted(account)), Purpose::Certificates(wish)) => {
+                        let is_administrator = call.cx.directory.is_administrator(call.cx.store, account);
+                        self.granted(wish, is_administrator, call);
+                    }
+                    (Some(Decision::Granted(account)), Purpose::Webmail { program, next, kept, .. }) => {
+                        let hash = call.cx.store.account(account).map_or("", |known| known.password_hash);
+                        let arrival = Arrival { password: PasswordMark::of(hash), from: call.caller.address, program };
+                        call.web.visit(account, call.caller.connection.0, Visit::Begin(account, arrival, next, kept));
+                    }
+                    (Some(Decision::Granted(_)), Purpose::Password(account, new)) => {
+                        let hash = call.cx.store.account(account).map_or("", |known| known.password_hash);
+                        let making = Box::new(Making::begin(new, PasswordMark::of(hash), call));
+                        self.errand = Some(Box::new(Errand::Making(account, making)));
+                    }
+                    (decision, purpose) => {
+                        let has_too_many = matches!(decision, Some(Decision::TooMany));
+                        self.refused(&purpose, has_too_many, call);
+                    }
+                }
+            }
+            Some(Errand::Knock { .. } | Errand::Letter { .. } | Errand::Making(..)) | None => {}
+        }
+    }
+
+    /// He who asks is not who he says.
+    fn refused(&mut self, purpose: &Purpose, has_too_many: bool, call: &mut HttpCall<'_>) {
+        match purpose.refused(has_too_many, &call.web.hostname) {
+            Refused::Reply(reply) => self.replied(reply, call),
+            Refused::Visit(account, visit) => call.web.visit(account, call.caller.connection.0, visit),
+        }
+    }
+
+    /// A body may come, if there is memory for it.
+    fn admit(&mut self, admission: Admission, call: &mut HttpCall<'_>) {
+        if call.web.bodies + admission.memory > call.web.bodies_max {
+            admission.number.into_iter().for_each(|number| call.web.leave(number));
+            return self.replied(Reply::text(Status::ServiceUnavailable, BUSY.into()), call);
+        }
+        call.web.bodies += admission.memory;
+        self.with(call, |session, host| session.admitted(admission, host));
+    }
+
+    /// It is known who asks.
+    fn granted(&mut self, wish: Wish, is_administrator: bool, call: &mut HttpCall<'_>) {
+        let reply = match wish {
+            _ if !is_administrator => Reply::refusal(Status::Forbidden),
+            Wish::Read => Reply::text(Status::Ok, described(call.cx.connections.tls().certificates())),
+            Wish::Replace if call.web.bodies + UPLOAD_BYTES_MAX > CERTIFICATES_BYTES_MAX => {
+                Reply::text(Status::ServiceUnavailable, "too many at a time\n".into())
+            }
+            Wish::Replace => return self.admit(Admission::whole(UPLOAD_BYTES_MAX), call),
+        };
+        self.replied(reply, call);
+    }
+
+    /// This is the answer to what the session has asked.
+    pub(crate) fn replied(&mut self, reply: Reply, call: &mut HttpCall<'_>) {
+        let has_room = call.web.replies + reply.body_bytes() <= call.web.bodies_max;
+        if let Some(number) = reply.number().filter(|_| !has_room) {
+            call.web.leave(number);
+        }
+        let reply = if has_room { reply } else { Reply::text(Status::ServiceUnavailable, BUSY.into()) };
+        self.with(call, |session, host| session.replied(reply, host));
+        self.count_held(call);
+    }
+
+    /// Counts the replies that the session holds now.
+    #[cold]
+    #[inline(never)]
+    fn count_held(&mut self, call: &mut HttpCall<'_>) {
+        let held = self.session.held_bytes();
+        call.web.replies = call.web.replies - self.held + held;
+        self.held = held;
+    }
+
+    /// A deadline has passed: the session's, or that of an answer that was held back.
+    pub(crate) fn deadline_expired(&mut self, call: &mut HttpCall<'_>) {
+        let held_back = self.errand.take_if(|errand| errand.is_held_back()).map(|errand| *errand);
+        match held_back {
+            Some(Errand::Login { attempt, purpose }) => {
+                call.cx.logins.end(&attempt, call.cx.turn.now);
+                self.refused(&purpose, false, call);
+            }
+            _ => self.with(call, |session, host| session.deadline_expired(host)),
+        }
+        self.settle(call);
+    }
+
+    /// The connection is gone.
+    pub(crate) fn ended(&mut self, call: &mut HttpCall<'_>) {
+        call.web.replies -= self.held;
+        call.cx.memory.release(&mut self.charge, call.caller.address);
+        match self.errand.take().as_deref() {
+            Some(Errand::Login { attempt, .. }) => {
+                let Context { logins, compute, turn, .. } = &mut call.cx;
+                logins.abandon(attempt, turn.now, compute);
+            }
+            Some(Errand::Making(_, making)) => making.abandoned(call.cx.compute),
+            Some(Errand::Turn(_) | Errand::Admission(_) | Errand::Knock { .. } | Errand::Letter { .. }) | None => {}
+        }
+    }
+
+    /// Those have answered whom a request was sent to.
+    pub(crate) fn visit_answered(&mut self, told: Told, call: &mut HttpCall<'_>) {
+        self.errand_answered(told, call);
+        self.settle(call);
+    }
+
+    fn errand_answered(&mut self, told: Told, call: &mut HttpCall<'_>) {
+        match told {
+            Told::More(number, bytes) => return self.fed(number, &bytes, call),
+            Told::NoMore(number, end) => {
+                return self.with(call, |session, host| session.fed_up(number, end, host));
+            }
+            Told::Taken(number) => {
+                return self.with(call, |session, host| session.piece_taken(number, host));
+            }
+            Told::Reply(_) | Told::Admitted | Told::Awaited(_) | Told::Stranger => {}
+        }
+        match (told, self.errand.take().map(|errand| *errand)) {
+            (Told::Reply(reply), _) => self.replied(reply, call),
+            (Told::Admitted, Some(Errand::Knock { bytes })) => self.admit(Admission::whole(bytes), call),
+            (Told::Awaited(number), Some(Errand::Letter { bytes, memory })) => {
+                self.admit(Admission { bytes, memory, number: Some(number) }, call);
+            }
+            (Told::Awaited(number), _) => call.web.leave(number),
+            (Told::Stranger, _) => self.replied(webmail::login(), call),
+            (Told::Admitted | Told::Taken(_) | Told::More(..) | Told::NoMore(..), _) => {}
+        }
+    }
+
+    /// There is more of a reply that stays open.
+    fn fed(&mut self, number: u64, bytes: &[u8], call: &mut HttpCall<'_>) {
+        self.with(call, |session, _| session.fed(number, bytes));
+        self.count_held(call);
+    }
+}

@@ -1,0 +1,198 @@
+//! What a session of HTTP wants done, done to the connection and the site.
+//!
+//! The bytes of a file are never copied: the connection's segments point into the packed site;
+//! unless they are sealed on their way.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use budget::Charge;
+use connections::Channel;
+use http::{DATE_BYTES, Exchange, Method, Question, Remembered, Reply, Secrecy, Site, Status};
+use machine::{Micros, Piece};
+use tls::Text;
+
+use crate::certificates::{CERTIFICATE_PATH, METHODS};
+
+use super::context::HttpCall;
+use super::errand::Errand;
+use super::shared::WebRequest;
+
+/// Bytes of a file that are queued as one piece.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// Bytes of a target that are logged.
+const LOGGED_BYTES_MAX: usize = 200;
+
+/// Bytes of memory of what a question waits for.
+pub(super) fn kept_for(errand: Option<&Errand>) -> usize {
+    errand.map_or(0, |errand| size_of::<Errand>() + errand.kept_bytes())
+}
+
+/// What an HTTP session acts by.
+pub(crate) struct HttpHost<'a, 'c> {
+    pub(super) call: &'a mut HttpCall<'c>,
+    pub(super) errand: &'a mut Option<Box<Errand>>,
+    /// What was charged for it before it acts.
+    pub(super) charge: &'a Charge,
+    /// How many bytes may wait for the client when a response is begun.
+    pub(super) unread_bytes_max: usize,
+}
+
+impl http::Outlet for HttpHost<'_, '_> {
+    fn send_room(&self) -> usize {
+        self.call.cx.connections.send_room_within(self.call.caller, self.unread_bytes_max)
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.call.cx.connections.say(self.call.cx.turn.now, self.call.caller, bytes);
+    }
+
+    fn send_before(&mut self, head: &[u8], bytes: &'static [u8]) -> usize {
+        if self.call.caller.channel == Channel::Plain {
+            self.send(head);
+            return self.send_static(bytes);
+        }
+        self.call.cx.connections.seal(self.call.cx.turn.now, self.call.caller, Text { first: head, second: bytes })
+    }
+
+    fn send_static(&mut self, bytes: &'static [u8]) -> usize {
+        if self.call.caller.channel == Channel::Tls {
+            return self.call.cx.connections.send(self.call.cx.turn.now, self.call.caller, bytes);
+        }
+        let mut queued = 0;
+        for piece in bytes.chunks(PIECE_BYTES) {
+            let piece_bytes = piece.len();
+            if !self.send_shared(Piece::from_static(piece)) {
+                break;
+            }
+            queued += piece_bytes;
+        }
+        queued
+    }
+
+    fn shares(&self) -> bool {
+        self.call.caller.channel == Channel::Plain
+    }
+
+    fn send_shared(&mut self, piece: Piece) -> bool {
+        self.call.cx.connections.send_piece(self.call.cx.turn.now, self.call.caller, piece).is_ok()
+    }
+}
+
+impl http::Actions for HttpHost<'_, '_> {
+    fn site(&self) -> &Site {
+        &self.call.web.site
+    }
+
+    fn remembered(&mut self) -> &mut Remembered {
+        &mut self.call.web.pages
+    }
+
+    fn secrecy(&self) -> Secrecy {
+        let (https_only, tls) = (self.call.web.https_only, self.call.cx.connections.tls());
+        match self.call.caller.channel {
+            Channel::Plain if https_only => Secrecy::Elsewhere,
+            Channel::Tls if https_only || tls.is_publicly_trusted() => Secrecy::Here,
+            Channel::Plain | Channel::Tls => Secrecy::Optional,
+        }
+    }
+
+    fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str {
+        self.call.name_over_tls(host)
+    }
+
+    fn methods(&self, path: &[u8]) -> &'static [Method] {
+        match path {
+            _ if path == CERTIFICATE_PATH.as_bytes() => METHODS,
+            _ if webmail::is_path(path) => webmail::METHODS,
+            _ => &[],
+        }
+    }
+
+    fn may_keep(&self, bytes: usize) -> bool {
+        let bytes = bytes + kept_for(self.errand.as_deref());
+        self.call.cx.memory.would_grant(self.charge, self.call.caller.address, bytes)
+    }
+
+    fn asked(&mut self, question: &Question<'_>) {
+        *self.errand = Errand::begin(question, self.call).map(Box::new);
+    }
+
+    fn body_arrived(&mut self, question: &Question<'_>, body: Vec<u8>) {
+        if webmail::is_path(question.path.as_bytes()) {
+            // A login keeps parts of its form until it is decided.
+            let may_keep = http::Actions::may_keep(self, self.charge.bytes() + size_of::<Errand>() + body.len());
+            let errand = match may_keep {
+                true => Errand::form(question, body, self.call),
+                false => Some(Errand::busy(self.call)),
+            };
+            *self.errand = errand.map(Box::new);
+            return;
+        }
+        self.call.web.request(WebRequest::Certificate(self.call.caller.connection.0, body));
+    }
+
+    fn piece_arrived(&mut self, number: u64, bytes: Vec<u8>) {
+        self.call.web.request(WebRequest::Piece(number, webmail::Piece { bytes, is_last: false }));
+    }
+
+    fn pieces_ended(&mut self, number: u64, bytes: Vec<u8>) {
+        *self.errand = None;
+        self.call.web.request(WebRequest::Piece(number, webmail::Piece { bytes, is_last: true }));
+    }
+
+    fn too_large(&mut self, question: &Question<'_>, bytes: u64) -> Reply {
+        if webmail::is_path(question.path.as_bytes()) {
+            webmail::too_large(question, bytes)
+        } else {
+            Reply::refusal(Status::ContentTooLarge)
+        }
+    }
+
+    fn released(&mut self, memory: usize) {
+        self.call.web.bodies -= memory;
+    }
+
+    fn wanted(&mut self, number: u64) {
+        self.call.web.request(WebRequest::Wanted(number));
+    }
+
+    fn left(&mut self, number: u64) {
+        self.call.web.leave(number);
+    }
+
+    fn date(&mut self) -> [u8; DATE_BYTES] {
+        let mut date = *b"Thu, 01 Jan 1970 00:00:00 GMT";
+        let zone = b"GMT".len();
+        let now = self.call.web.date_now.at(self.call.cx.turn.wall);
+        // RFC 9110 section 5.6.7 is RFC 5322's form with another name for the zone.
+        for (place, byte) in date.iter_mut().take(DATE_BYTES - zone).zip(now) {
+            *place = *byte;
+        }
+        date
+    }
+
+    fn answered<'a>(&mut self, exchange: impl FnOnce() -> Exchange<'a>) {
+        if self.call.web.logs_requests {
+            let Exchange { method, target, status, bytes } = exchange();
+            let target = target.get(..LOGGED_BYTES_MAX).unwrap_or(target);
+            self.call
+                .cx
+                .console
+                .print(format_args!("web: {} \"{method} {target}\" {status} {bytes}", self.call.caller.address));
+        }
+    }
+
+    fn set_deadline(&mut self, after: Option<Micros>) {
+        // The answer that is held back has the only one that there is; the session sets its own again with it.
+        if self.errand.as_ref().is_some_and(|errand| errand.is_held_back()) {
+            return;
+        }
+        self.call.cx.connections.set_deadline(self.call.cx.turn.now, self.call.caller.connection, after);
+    }
+
+    fn close(&mut self) {
+        self.call.cx.connections.close(self.call.cx.turn.now, self.call.caller);
+    }
+}

@@ -1,0 +1,65 @@
+//! The webmail's requests on the core of their connection: let in, and sent to where the mail is.
+//!
+//! What a request comes to says the door (crate `webmail`); here that is done.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use connections::Channel;
+use http::Question;
+use sasl::{Credentials, Proof};
+use webmail::{Door, Most};
+
+use super::context::HttpCall;
+use super::errand::{Errand, Purpose};
+
+impl Errand {
+    /// Something of the webmail was asked. `None`: it waits for whom it was sent to.
+    pub(super) fn webmail(question: &Question<'_>, call: &mut HttpCall<'_>) -> Option<Errand> {
+        let host = call.name_over_tls(question.host);
+        let most =
+            Most { form_bytes: call.web.bodies_max, message_octets: smtp::Settings::default().message_bytes_max };
+        let door = webmail::asked(question, host, call.caller.channel == Channel::Tls, most);
+        Errand::at(door, call)
+    }
+
+    /// A form is there.
+    pub(super) fn form(question: &Question<'_>, body: Vec<u8>, call: &mut HttpCall<'_>) -> Option<Errand> {
+        let host = call.name_over_tls(question.host);
+        let door = webmail::form_arrived(question, body, host);
+        Errand::at(door, call)
+    }
+
+    fn at(door: Door, call: &mut HttpCall<'_>) -> Option<Errand> {
+        let frame = call.caller.connection.0;
+        let errand = match door {
+            Door::Reply(reply) => Errand::Turn(reply),
+            Door::Admit(bytes) => Errand::Admission(bytes),
+            Door::Knock { account, visit, bytes } => {
+                call.web.visit(account, frame, visit);
+                return Some(Errand::Knock { bytes });
+            }
+            Door::Letter { account, visit, bytes, memory } => {
+                call.web.visit(account, frame, visit);
+                return Some(Errand::Letter { bytes, memory });
+            }
+            Door::Visit(account, visit) => {
+                call.web.visit(account, frame, visit);
+                return None;
+            }
+            Door::LogIn { name, password, next, program, kept } => {
+                let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
+                let attempt = call.log_in(credentials);
+                return Some(Errand::Login { attempt, purpose: Purpose::Webmail { name, program, next, kept } });
+            }
+            Door::SetPassword { account, old, new } => {
+                let name = call.cx.store.account(account).map_or_else(String::new, |known| known.address.into());
+                let credentials = Credentials { name: &name, proof: Proof::Password(&old) };
+                let attempt = call.log_in(credentials);
+                return Some(Errand::Login { attempt, purpose: Purpose::Password(account, new) });
+            }
+        };
+        call.cx.connections.resume(frame);
+        Some(errand)
+    }
+}

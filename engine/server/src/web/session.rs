@@ -1,0 +1,102 @@
+//! A session of HTTP, in the version that both sides have agreed on.
+
+use alloc::boxed::Box;
+
+use http::{Admission, End, Reply};
+
+use super::host::HttpHost;
+
+/// What is spoken on it, as both sides have agreed.
+pub(crate) enum HttpSession {
+    /// HTTP/1.1.
+    One(http::Session),
+    /// HTTP/2. It remembers more.
+    Two(Box<http::two::Http2Session>),
+}
+
+impl HttpSession {
+    pub(crate) fn bytes_arrived(&mut self, bytes: &[u8], host: &mut HttpHost<'_, '_>) -> usize {
+        match self {
+            HttpSession::One(session) => session.bytes_arrived(bytes, host),
+            HttpSession::Two(session) => session.bytes_arrived(bytes, host),
+        }
+    }
+
+    pub(super) fn deadline_expired(&mut self, host: &mut HttpHost<'_, '_>) {
+        match self {
+            HttpSession::One(session) => session.deadline_expired(host),
+            HttpSession::Two(session) => session.deadline_expired(host),
+        }
+    }
+
+    pub(super) fn replied(&mut self, reply: Reply, host: &mut HttpHost<'_, '_>) {
+        match self {
+            HttpSession::One(session) => session.replied(reply, host),
+            HttpSession::Two(session) => session.replied(reply, host),
+        }
+    }
+
+    pub(super) fn admitted(&mut self, admission: Admission, host: &mut HttpHost<'_, '_>) {
+        match self {
+            HttpSession::One(session) => session.admitted(admission, host),
+            HttpSession::Two(session) => session.admitted(admission, host),
+        }
+    }
+
+    pub(super) fn piece_taken(&mut self, number: u64, host: &mut HttpHost<'_, '_>) {
+        match self {
+            HttpSession::One(session) => session.piece_taken(number, host),
+            HttpSession::Two(session) => session.piece_taken(number, host),
+        }
+    }
+
+    pub(super) fn fed(&mut self, number: u64, bytes: &[u8]) {
+        match self {
+            HttpSession::One(session) => session.fed(number, bytes),
+            HttpSession::Two(session) => session.fed(number, bytes),
+        }
+    }
+
+    pub(super) fn fed_up(&mut self, number: u64, end: End, host: &mut HttpHost<'_, '_>) {
+        match self {
+            HttpSession::One(session) => session.fed_up(number, end, host),
+            HttpSession::Two(session) => session.fed_up(number, end, host),
+        }
+    }
+
+    /// Bytes of memory that it takes on the heap, but for the bodies of requests and replies.
+    pub(super) fn kept_bytes(&self) -> usize {
+        match self {
+            HttpSession::One(session) => session.kept_bytes(),
+            HttpSession::Two(session) => session.kept_bytes(),
+        }
+    }
+
+    pub(super) fn overdrawn(&mut self, host: &mut HttpHost<'_, '_>) {
+        match self {
+            HttpSession::One(session) => session.overdrawn(host),
+            HttpSession::Two(session) => session.overdrawn(host),
+        }
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        match self {
+            HttpSession::One(session) => session.held_bytes(),
+            HttpSession::Two(session) => session.held_bytes(),
+        }
+    }
+
+    pub(crate) fn stopping(&mut self, host: &mut HttpHost<'_, '_>) {
+        match self {
+            HttpSession::One(session) => session.stopping(host),
+            HttpSession::Two(session) => session.stopping(host),
+        }
+    }
+
+    pub(crate) fn peer_closed(&mut self, host: &mut HttpHost<'_, '_>) {
+        match self {
+            HttpSession::One(session) => session.peer_closed(host),
+            HttpSession::Two(session) => session.peer_closed(host),
+        }
+    }
+}
