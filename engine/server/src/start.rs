@@ -37,7 +37,7 @@ use crate::pop3_service::Pop3;
 use crate::queue::Queue;
 use crate::sending::Parcels;
 use crate::session::Services;
-use crate::sizes::Sizes;
+use crate::sizes::{CHECKED_BYTES_POOLED, Sizes};
 
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.
@@ -64,6 +64,7 @@ impl Engine {
         let seed = InboundSeed {
             cores,
             transactions: sizes.transactions,
+            checked_bytes: CHECKED_BYTES_POOLED,
             filter_bytes: sizes.filter_bytes(),
             greylist_key: secret.first_chunk().copied().unwrap_or_default(),
             identifiers: of_inbound,
