@@ -375,8 +375,7 @@ impl Common {
         (submission, outbound): (&'a mut Submission, &'a mut Outbound),
         entropy: &'a mut dyn Entropy,
     ) -> (&'a mut Clerks, Office<'a>) {
-        let Common { clerks, links, rows, store, directory, signer, compute, hostname, console, turn, .. } =
-            self;
+        let Common { clerks, links, rows, store, directory, signer, compute, hostname, console, turn, .. } = self;
         let letter_octets_max = smtp::Settings::default().message_bytes_max;
         let archive = store;
         let office = Office {

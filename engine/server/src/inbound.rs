@@ -42,6 +42,5 @@ mod waiting;
 
 pub(crate) use context::Context;
 pub(crate) use conversation::SmtpConversation;
-pub(crate) use proof::{LEAST_BYTES as PROOF_BYTES_LEAST, POOL_BYTES as PROOF_BYTES_POOLED};
 pub(crate) use shared::{Inbound, InboundSeed, SmtpCall};
 pub(crate) use strangers::is_judged;

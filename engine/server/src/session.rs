@@ -27,6 +27,7 @@ use crate::common::Common;
 use crate::handshakes::{Handshake, LOOK};
 use crate::inbound::{SmtpConversation, is_judged};
 use crate::pressure::Mark;
+use crate::sizes::SESSION_BYTES;
 use crate::web::HttpConversation;
 use crate::{certificates, pop3_service};
 
@@ -60,7 +61,7 @@ pub(crate) struct Session {
     pub(crate) mark: Option<Mark>,
 }
 
-const _: () = assert!(size_of::<Option<Session>>() <= 216, "an idle session costs little");
+const _: () = assert!(size_of::<Option<Session>>() == SESSION_BYTES, "an idle session costs little");
 
 /// What is spoken on it.
 pub(crate) enum Talk {

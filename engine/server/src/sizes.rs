@@ -6,9 +6,6 @@ use connections::{Connections, TlsTable};
 use machine::BLOCK_BYTES;
 use net::tcp::PoolSizes;
 
-use crate::inbound::{PROOF_BYTES_LEAST, PROOF_BYTES_POOLED};
-use crate::session::Session;
-
 /// Of the least memory (`configuration`), what a core takes whatever the memory: the hasher's, tables of one size, the card's
 /// buffers, and what is lost in rounding sizes up.
 const FIXED_BYTES: u64 = 48 << 20;
@@ -19,12 +16,17 @@ pub(crate) const KEPT_BYTES_LEAST: u32 = 2048;
 /// Bytes of the pool above that, for each connection that there may be.
 const KEPT_BYTES_POOLED: usize = 1024;
 
+/// Bytes of a session, which stands in the slot of its connection.
+pub(crate) const SESSION_BYTES: usize = 216;
+
+/// Bytes of the pool for what is kept of messages while they are checked.
+pub(crate) const CHECKED_BYTES_POOLED: usize = 2 << 20;
+
 /// Bytes of the pools for what is found out about messages: answers of name servers about their
 /// senders, and headers that are kept until they are checked or signed.
-const JUDGED_BYTES_POOLED: usize = PROOF_BYTES_POOLED + signing::POOL_BYTES;
-/// Bytes of that which each message has, whatever the pools have.
-const JUDGED_BYTES_LEAST: usize = PROOF_BYTES_LEAST as usize;
-const _: () = assert!(signing::LEAST_BYTES == PROOF_BYTES_LEAST, "a message is checked or signed");
+const JUDGED_BYTES_POOLED: usize = CHECKED_BYTES_POOLED + signing::POOL_BYTES;
+/// Bytes of that which each message has, whatever the pools have: it is checked or signed.
+const JUDGED_BYTES_LEAST: usize = signing::LEAST_BYTES as usize;
 /// Messages of the webmail, and those that are sent on, that may be signed at a time.
 const SIGNED_BESIDE: usize = 64;
 
@@ -39,7 +41,7 @@ const BLOCKS_MAX: u64 = 131_072;
 const BUFFER_BYTES_MAX: u64 = 128 << 20;
 
 /// Bytes of memory for a connection that waits for its client, its session and all tables counted in.
-const IDLE_CONNECTION_BYTES: usize = Connections::SLOT_BYTES + size_of::<Option<Session>>();
+const IDLE_CONNECTION_BYTES: usize = Connections::SLOT_BYTES + SESSION_BYTES;
 
 const _: () = assert!(IDLE_CONNECTION_BYTES <= 640, "many connections are open and few are busy");
 

@@ -32,7 +32,7 @@ use crate::pop3_service::Pop3;
 use crate::queue::{self, Outbound};
 use crate::sending::Parcels;
 use crate::session::Services;
-use crate::sizes::Sizes;
+use crate::sizes::{CHECKED_BYTES_POOLED, Sizes};
 use crate::submission::Submission;
 use crate::web::{Web, WebSeed};
 
@@ -61,6 +61,7 @@ impl Engine {
         let seed = InboundSeed {
             cores,
             transactions: sizes.transactions,
+            checked_bytes: CHECKED_BYTES_POOLED,
             filter_bytes: sizes.filter_bytes(),
             greylist_key: secret.first_chunk().copied().unwrap_or_default(),
             identifiers: of_inbound,

@@ -22,10 +22,10 @@ impl Bound {
 
 /// Files of a crate that import each other by `crate::` and `super::`: the largest circle, by crate.
 /// `net::tcp` may end at 6.
-pub(super) const CIRCLE: Bound = Bound { most: 3, not_yet: &[("engine/server", 22)] };
+pub(super) const CIRCLE: Bound = Bound { most: 3, not_yet: &[("engine/server", 21)] };
 
 /// The same, counting also what a file calls `child::name`.
-pub(super) const CIRCLE_WITH_CHILDREN: Bound = Bound { most: 12, not_yet: &[("engine/server", 52)] };
+pub(super) const CIRCLE_WITH_CHILDREN: Bound = Bound { most: 12, not_yet: &[("engine/server", 47)] };
 
 /// Lines of a crate's sources without its tests, by crate. Only crates that are named here have such a
 /// bound.

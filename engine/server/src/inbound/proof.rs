@@ -12,8 +12,8 @@
 //! - What is unknown because a limit of ours was reached proves nothing and excuses nothing: a
 //!   message that it matters for is deferred. A sender cannot choose to be checked less, and cannot
 //!   choose that for others.
-//! - Each message has [`LEAST_BYTES`] for its check. What it needs more comes from a pool of
-//!   [`POOL_BYTES`] for all messages of a core, which addresses and networks share (`budget`). One
+//! - Each message has [`LEAST_BYTES`] of its header and of answers for its check. What it needs more
+//!   comes from a pool for all messages of a core, which addresses and networks share (`budget`). One
 //!   piece and one answer may come on top.
 //! - A session has [`KEY_QUESTIONS_MAX`] questions for keys under way, and one for the policy of
 //!   the author's domain, which waits for no other.
@@ -32,7 +32,7 @@ use dns::{Knowledge, Missing, Name, Question, Unanswered};
 use machine::{Instant, Micros, UnixTime};
 use message::{Findings, SenderDomain};
 use resolver::{Known, QuestionNumber};
-use signing::Author;
+use signing::{Author, LEAST_BYTES};
 use smtp::MessageRefusal;
 
 use super::context::Context;
@@ -40,11 +40,6 @@ use super::waiting::name_known_at;
 
 /// How long names may take once the message is there.
 const PATIENCE: Micros = Micros::from_secs(20);
-/// Bytes of a message's header and of answers that are always kept for its check: as much as most
-/// messages need.
-pub(crate) const LEAST_BYTES: u32 = 16 * 1024;
-/// Bytes for what messages of a core need above that, together.
-pub(crate) const POOL_BYTES: usize = 2 << 20;
 /// Keys of one message that are asked for at a time: others ask, too.
 const KEY_QUESTIONS_MAX: usize = 8;
 /// Bytes of answers that are kept for one message.
@@ -61,9 +56,9 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    /// `key` is random.
-    pub(super) fn new(trusted_sealers: Vec<Name>, key: [u8; 16]) -> Checks {
-        Checks { under_way: 0, kept: MemoryBudget::new(POOL_BYTES, key), trusted_sealers }
+    /// `pool_bytes`: for what messages need above [`LEAST_BYTES`], together. `key` is random.
+    pub(super) fn new(trusted_sealers: Vec<Name>, pool_bytes: usize, key: [u8; 16]) -> Checks {
+        Checks { under_way: 0, kept: MemoryBudget::new(pool_bytes, key), trusted_sealers }
     }
 }
 

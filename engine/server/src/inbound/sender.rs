@@ -19,10 +19,11 @@ use dns::{Knowledge, Missing, Question, Unanswered};
 use machine::{Instant, Micros};
 use message::SenderDomain;
 use resolver::{Known, QuestionNumber};
+use signing::LEAST_BYTES;
 use spf::Verdict;
 
 use super::context::Context;
-use super::proof::{Checks, LEAST_BYTES, Sender};
+use super::proof::{Checks, Sender};
 use super::strangers::is_strange;
 use super::waiting::name_known_at;
 

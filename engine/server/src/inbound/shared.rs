@@ -63,8 +63,16 @@ pub(crate) struct InboundInUse {
 impl Inbound {
     /// `greylist_key`: the same on all cores, so that each knows what the others learn. The other keys are random.
     pub(crate) fn new(configuration: &Configuration, seed: InboundSeed, wall: UnixTime) -> Inbound {
-        let InboundSeed { cores, transactions, filter_bytes, greylist_key, identifiers, strangers_key, proofs_key } =
-            seed;
+        let InboundSeed {
+            cores,
+            transactions,
+            checked_bytes,
+            filter_bytes,
+            greylist_key,
+            identifiers,
+            strangers_key,
+            proofs_key,
+        } = seed;
         let abuse = &configuration.abuse;
         let trusted = abuse.trusted_arc.iter().filter_map(|domain| Name::parse(domain.as_str()).ok());
         Inbound {
@@ -77,7 +85,7 @@ impl Inbound {
             greylist: abuse.greylist.map(|delay| Greylist::new(delay, greylist_key, cores)),
             lists: Lists::new(abuse),
             filter: configuration.filter.as_ref().map(|named| Filter::new(named, configuration, filter_bytes)),
-            checks: Checks::new(trusted.collect(), proofs_key),
+            checks: Checks::new(trusted.collect(), checked_bytes, proofs_key),
         }
     }
 
@@ -128,6 +136,8 @@ pub(crate) struct InboundSeed {
     pub(crate) cores: u8,
     /// Transactions that may be open at a time.
     pub(crate) transactions: usize,
+    /// Bytes of the pool for what is kept of messages while they are checked.
+    pub(crate) checked_bytes: usize,
     /// Bytes of messages that may be kept for the filter.
     pub(crate) filter_bytes: usize,
     /// The same on all cores, so that each knows what the others learn.

@@ -3,37 +3,20 @@
 //! Invariant: the maildrop stays locked until the last removal has ended, even if the client does not.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use machine::Micros;
 use pop3::DeletionError;
 use sometimes::sometimes;
-use store::{Outcome, Refusal, UidRange};
-use tasks::{Countdown, FrameId};
+use store::{Outcome, Refusal};
+use tasks::Countdown;
 
-use crate::archive::{Archive, Maildrop};
-
-use super::{Point, Pop3Call, Pop3Host, State};
+use super::host::{Point, Pop3Call, Pop3Host};
+use super::state::{Deletion, Orphan, State};
 
 /// Ranges of UIDs that one removal takes.
 const RANGES_PER_REMOVAL: usize = 400;
 /// How soon a removal is asked for again that the store had no room for.
 const RETRY: Micros = Micros::from_millis(10);
-
-/// A deletion under way: it is over when all removals were asked for, and none is outstanding.
-pub(super) struct Deletion {
-    /// What is still to be asked for.
-    ranges: Vec<UidRange>,
-    outstanding: Countdown,
-    result: Result<(), DeletionError>,
-}
-
-/// A deletion whose client has left: what of it was asked for goes on.
-pub(super) struct Orphan {
-    frame: FrameId,
-    outstanding: Countdown,
-    maildrop: Box<Maildrop>,
-}
 
 /// Asks the store for the removals.
 pub(super) fn begin(host: &mut Pop3Host<'_, '_>) {
@@ -93,15 +76,6 @@ fn ask(host: &mut Pop3Host<'_, '_>) {
     }
 }
 
-impl Deletion {
-    fn part_ended(&mut self, outcome: &Outcome) {
-        if !matches!(outcome, Outcome::Changed) {
-            self.result = Err(DeletionError);
-        }
-        self.outstanding.arrived();
-    }
-}
-
 /// The client has left: a deletion that is under way keeps the maildrop.
 pub(super) fn leave(state: &mut State, call: &mut Pop3Call<'_>) {
     let Some(outstanding) = state.deletion.take().map(|deletion| deletion.outstanding) else { return };
@@ -110,14 +84,5 @@ pub(super) fn leave(state: &mut State, call: &mut Pop3Call<'_>) {
     {
         sometimes!(DeletionOrphaned);
         call.pop3.orphans.push(Orphan { frame: call.caller.connection.0, outstanding, maildrop });
-    }
-}
-
-/// A removal has ended whose client has left: after the last one the maildrop is unlocked.
-pub(super) fn orphan_ended(orphans: &mut Vec<Orphan>, frame: FrameId, store: &mut Archive) {
-    let Some(place) = orphans.iter().position(|orphan| orphan.frame == frame) else { return };
-    if orphans.get_mut(place).is_some_and(|orphan| orphan.outstanding.arrived()) {
-        let orphan = orphans.swap_remove(place);
-        store.close_maildrop(orphan.maildrop);
     }
 }

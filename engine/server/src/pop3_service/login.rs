@@ -9,7 +9,8 @@ use store::AccountId;
 use crate::archive::{NotOpened, OpenMaildrop, Opened};
 use crate::logins::{AttemptState, Decision};
 
-use super::{Point, Pop3Host, State};
+use super::host::{Point, Pop3Host};
+use super::state::State;
 
 /// The client has said who it is. What comes of that is decided in a later turn.
 pub(super) fn begin(credentials: Credentials<'_>, host: &mut Pop3Host<'_, '_>) {

@@ -10,55 +10,11 @@ use machine::Micros;
 use pop3::{MessageNumber, ReadError};
 use store::{Body, Outcome, Refusal, Uid};
 
-use super::Point;
-use super::{Pop3Host, State};
-
-/// Octets that the store reads at a time: [`Body::bytes`].
-const PART_OCTETS_MAX: u32 = 32_672;
+use super::host::{Point, Pop3Host};
+use super::state::{Read, Reading, State};
 
 /// How soon a read is asked for again that the store had no place for.
 const RETRY: Micros = Micros::from_millis(10);
-
-/// Bytes around a message: `+OK`, its size, the end of its last line, and the line of one dot.
-const AROUND_BYTES_MAX: usize = 64;
-
-/// A message that the session wants.
-pub(super) struct Reading {
-    uid: Uid,
-    octets: u32,
-    /// Octets that the session has taken.
-    taken: u32,
-    /// The store would not read: the session is told in the next turn.
-    refused: Option<Refusal>,
-}
-
-/// Whether the store reads for this session.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Read {
-    #[default]
-    Idle,
-    /// It will, once there is room for what it brings.
-    WantsRoom,
-    /// It will, once it reads for fewer others.
-    WantsPlace,
-    UnderWay,
-    /// It does, but nobody wants it.
-    Unwanted,
-}
-
-impl State {
-    pub(super) fn wants_room(&self) -> bool {
-        self.read == Read::WantsRoom
-    }
-}
-
-impl Reading {
-    /// Room for the next part, each of its lines a dot that is doubled.
-    fn room_needed(&self) -> usize {
-        let part = (self.octets - self.taken).min(PART_OCTETS_MAX) as usize;
-        part + part / 3 + AROUND_BYTES_MAX
-    }
-}
 
 /// The session wants `message`.
 pub(super) fn begin(message: MessageNumber, host: &mut Pop3Host<'_, '_>) {

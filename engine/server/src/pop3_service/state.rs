@@ -1,0 +1,89 @@
+//! What the server knows of a POP3 connection beside its session.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use pop3::DeletionError;
+use store::{Outcome, Refusal, Uid, UidRange};
+use tasks::{Countdown, FrameId};
+
+use crate::archive::Maildrop;
+use crate::logins::Attempt;
+
+/// Octets that the store reads at a time: [`Body::bytes`].
+const PART_OCTETS_MAX: u32 = 32_672;
+
+/// Bytes around a message: `+OK`, its size, the end of its last line, and the line of one dot.
+const AROUND_BYTES_MAX: usize = 64;
+
+/// What the server knows of it beside the session.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) attempt: Option<Box<Attempt>>,
+    pub(super) maildrop: Option<Box<Maildrop>>,
+    pub(super) reading: Option<Reading>,
+    pub(super) read: Read,
+    pub(super) deletion: Option<Box<Deletion>>,
+}
+
+impl State {
+    pub(super) fn wants_room(&self) -> bool {
+        self.read == Read::WantsRoom
+    }
+}
+
+/// A message that the session wants.
+pub(super) struct Reading {
+    pub(super) uid: Uid,
+    pub(super) octets: u32,
+    /// Octets that the session has taken.
+    pub(super) taken: u32,
+    /// The store would not read: the session is told in the next turn.
+    pub(super) refused: Option<Refusal>,
+}
+
+/// Whether the store reads for this session.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Read {
+    #[default]
+    Idle,
+    /// It will, once there is room for what it brings.
+    WantsRoom,
+    /// It will, once it reads for fewer others.
+    WantsPlace,
+    UnderWay,
+    /// It does, but nobody wants it.
+    Unwanted,
+}
+
+impl Reading {
+    /// Room for the next part, each of its lines a dot that is doubled.
+    pub(super) fn room_needed(&self) -> usize {
+        let part = (self.octets - self.taken).min(PART_OCTETS_MAX) as usize;
+        part + part / 3 + AROUND_BYTES_MAX
+    }
+}
+
+/// A deletion under way: it is over when all removals were asked for, and none is outstanding.
+pub(super) struct Deletion {
+    /// What is still to be asked for.
+    pub(super) ranges: Vec<UidRange>,
+    pub(super) outstanding: Countdown,
+    pub(super) result: Result<(), DeletionError>,
+}
+
+/// A deletion whose client has left: what of it was asked for goes on.
+pub(super) struct Orphan {
+    pub(super) frame: FrameId,
+    pub(super) outstanding: Countdown,
+    pub(super) maildrop: Box<Maildrop>,
+}
+
+impl Deletion {
+    pub(super) fn part_ended(&mut self, outcome: &Outcome) {
+        if !matches!(outcome, Outcome::Changed) {
+            self.result = Err(DeletionError);
+        }
+        self.outstanding.arrived();
+    }
+}
