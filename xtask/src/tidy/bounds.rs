@@ -22,16 +22,16 @@ impl Bound {
 
 /// Files of a crate that import each other by `crate::` and `super::`: the largest circle, by crate.
 /// `net::tcp` may end at 6.
-pub(super) const CIRCLE: Bound = Bound { most: 3, not_yet: &[("engine/server", 21)] };
+pub(super) const CIRCLE: Bound = Bound { most: 3, not_yet: &[("engine/server", 15)] };
 
 /// The same, counting also what a file calls `child::name`.
-pub(super) const CIRCLE_WITH_CHILDREN: Bound = Bound { most: 12, not_yet: &[("engine/server", 47)] };
+pub(super) const CIRCLE_WITH_CHILDREN: Bound = Bound { most: 12, not_yet: &[("engine/server", 38)] };
 
 /// Lines of a crate's sources without its tests, by crate. Only crates that are named here have such a
 /// bound.
 pub(super) const CRATE_LINES: &[(&str, usize)] = &[
     // To be under 4,000.
-    ("engine/server", 19_350),
+    ("engine/server", 17_200),
     ("cli", 5_000),
     // A program of developers, built before each run of the tests.
     ("xtask", 4_000),
@@ -42,9 +42,7 @@ pub(super) const FILE_LINES: Bound = Bound {
     most: 500,
     not_yet: &[
         ("engine/message/src/revision.rs", 556),
-        ("engine/server/src/archive.rs", 520),
-        ("engine/server/src/clerks.rs", 503),
-        ("engine/webmail/src/clerk/writing.rs", 527),
+        ("engine/webmail/src/clerk/writing.rs", 526),
     ],
 };
 
@@ -57,11 +55,8 @@ pub(super) const FILES_OF_TYPE: Bound = Bound {
     not_yet: &[
         ("engine/net:Tcb", 6),
         ("engine/pop3:Session", 5),
-        ("engine/server:Archive", 5),
-        ("engine/server:Common", 6),
         ("engine/server:Courier", 12),
-        ("engine/server:Engine", 15),
-        ("engine/server:Session", 5),
+        ("engine/server:Engine", 12),
     ],
 };
 
@@ -69,8 +64,8 @@ pub(super) const FILES_OF_TYPE: Bound = Bound {
 pub(super) const OPEN_FIELDS: Bound = Bound {
     most: 12,
     not_yet: &[
-        ("engine/server/src/common.rs:Common", 23),
-        ("engine/server/src/engine.rs:Engine", 23),
+        ("engine/server/src/common.rs:Common", 17),
+        ("engine/server/src/engine.rs:Engine", 22),
         ("engine/server/src/queue/courier.rs:Courier", 31),
     ],
 };
