@@ -411,7 +411,7 @@ mod tests {
         let mut store = Store::guest(limits(0).store, [0; 32]);
         for round in 0..1000 {
             let letter = Letter(tasks::FrameId::new(round % 4, round));
-            let recipients = alloc::vec![store::Recipient::inbox(store::AccountId(1))];
+            let recipients = alloc::vec![store::Recipient::inbox(store::AccountId::from_bits(1))];
             let page = Box::new(Page { letter, recipients, length: 0, octets: [0; crate::messages::PAGE_OCTETS] });
             desk.requested(CoreId(1), Request::Octets { page, end: None }, &mut store);
             assert!(!desk.is_at_rest());
