@@ -22,16 +22,16 @@ impl Bound {
 
 /// Files of a crate that import each other by `crate::` and `super::`: the largest circle, by crate.
 /// `net::tcp` may end at 6.
-pub(super) const CIRCLE: Bound = Bound { most: 3, not_yet: &[("engine/server", 15)] };
+pub(super) const CIRCLE: Bound = Bound { most: 3, not_yet: &[("engine/server", 12)] };
 
 /// The same, counting also what a file calls `child::name`.
-pub(super) const CIRCLE_WITH_CHILDREN: Bound = Bound { most: 12, not_yet: &[("engine/server", 38)] };
+pub(super) const CIRCLE_WITH_CHILDREN: Bound = Bound { most: 12, not_yet: &[("engine/server", 21)] };
 
 /// Lines of a crate's sources without its tests, by crate. Only crates that are named here have such a
 /// bound.
 pub(super) const CRATE_LINES: &[(&str, usize)] = &[
     // To be under 4,000.
-    ("engine/server", 17_200),
+    ("engine/server", 17_470),
     ("cli", 5_000),
     // A program of developers, built before each run of the tests.
     ("xtask", 4_000),
@@ -40,10 +40,7 @@ pub(super) const CRATE_LINES: &[(&str, usize)] = &[
 /// Lines of a file that is no test, by file.
 pub(super) const FILE_LINES: Bound = Bound {
     most: 500,
-    not_yet: &[
-        ("engine/message/src/revision.rs", 556),
-        ("engine/webmail/src/clerk/writing.rs", 526),
-    ],
+    not_yet: &[("engine/message/src/revision.rs", 556), ("engine/webmail/src/clerk/writing.rs", 526)],
 };
 
 /// Lines of a function that is no test, by file and function.
@@ -56,7 +53,7 @@ pub(super) const FILES_OF_TYPE: Bound = Bound {
         ("engine/net:Tcb", 6),
         ("engine/pop3:Session", 5),
         ("engine/server:Courier", 12),
-        ("engine/server:Engine", 12),
+        ("engine/server:Engine", 11),
     ],
 };
 
@@ -64,7 +61,7 @@ pub(super) const FILES_OF_TYPE: Bound = Bound {
 pub(super) const OPEN_FIELDS: Bound = Bound {
     most: 12,
     not_yet: &[
-        ("engine/server/src/common.rs:Common", 17),
+        ("engine/server/src/common.rs:Common", 14),
         ("engine/server/src/engine.rs:Engine", 22),
         ("engine/server/src/queue/courier.rs:Courier", 31),
     ],
