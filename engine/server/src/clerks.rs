@@ -19,12 +19,12 @@ use channel::{Links, Ticket};
 use compute::Compute;
 use http::End;
 use machine::{CoreId, Entropy, Turn};
+use shards::{Archive, LetterId};
 use signing::{Signer, Signing};
 use store::{AccountId, AccountInfo, Outcome, Store};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
 
-use crate::archive::{Archive, LetterId};
 use crate::common::Common;
 use crate::console::ConsoleLines;
 use crate::directory::Directory;

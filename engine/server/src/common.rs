@@ -8,10 +8,10 @@ use compute::Compute;
 use connections::Connections;
 use machine::Turn;
 use resolver::Names;
+use shards::Archive;
 use signing::Signer;
 use webmail::WrittenRows;
 
-use crate::archive::Archive;
 use crate::clerks::Clerks;
 use crate::console::ConsoleLines;
 use crate::directory::Directory;

@@ -12,10 +12,10 @@ use core::net::IpAddr;
 
 use configuration::{Configuration, Forwarding, HostName, Quota, User};
 use dns::Name;
+use shards::{Archive, Daily};
 use smtp::{ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 use store::{AccountId, Recipient};
 
-use crate::archive::{Archive, Daily};
 use crate::queue;
 
 /// Bytes of the longest canonical address: local part, `@`, domain.

@@ -21,6 +21,7 @@ use net::{ConnectionId, Events, Output};
 use resolver::Told;
 use sometimes::buggify;
 use store::{CRASH_SECTOR, State, Store, Wake};
+use tasks::Subsystem;
 use tasks::{Budget, Continuation, FrameId};
 
 use crate::certificates::Certificates;
@@ -35,7 +36,6 @@ use crate::sending::{Parcel, Parcels, Through};
 use crate::session::{Context, Services, Session};
 use crate::sizes::Sizes;
 use crate::submission::{self, Submission};
-use crate::subsystem::Subsystem;
 
 /// Frames taken from the card in one turn.
 const FRAMES_PER_TURN: u32 = 64;

@@ -11,11 +11,11 @@
 use alloc::collections::{BTreeMap, VecDeque};
 
 use http::{Reply, Status};
+use shards::LetterId;
 use store::AccountId;
 use tasks::FrameId;
 use webmail::Piece;
 
-use crate::archive::LetterId;
 use crate::clerks::{Clerks, Office};
 
 /// Letters that come to a core.

@@ -58,9 +58,6 @@ mod streams;
 mod submission;
 mod web;
 
-use shards as archive;
-use tasks as subsystem;
-
 pub use certificates::CERTIFICATE_PATH;
 pub use configuration::{self, pack};
 pub use connections::{

@@ -20,13 +20,13 @@ use connections::{Caller, Connections};
 use machine::{Instant, Micros, Turn};
 use mail::{FailedLogin, Throttle, VerifiedLogins};
 use sasl::{Credentials, Nonces, Proof, Puzzle, ScramProof, Signature, Verifier};
+use shards::Archive;
 use store::AccountId;
+use tasks::Subsystem;
 use tasks::{Continuation, FrameId};
 use webmail::PasswordMark;
 
-use crate::archive::Archive;
 use crate::directory::{Directory, Login};
-use crate::subsystem::Subsystem;
 
 tasks::points! {
     /// What a session waits for that concerns a password.

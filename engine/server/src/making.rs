@@ -24,12 +24,12 @@ use machine::{Entropy, Instant, Micros};
 use sasl::Derivation;
 use store::{AccountId, NewAccount, NewPassword, Outcome, Refusal, State, WhyReadOnly};
 use tasks::Continuation;
+use tasks::Subsystem;
 
 use crate::certificates;
 use crate::common::Common;
 use crate::engine::Engine;
 use crate::life::{ENGINE, Life};
-use crate::subsystem::Subsystem;
 
 tasks::points! {
     /// Where the engine waits for the store while it makes accounts.

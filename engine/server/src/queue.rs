@@ -76,11 +76,11 @@ use connections::{Owner, Stir};
 use machine::{Instant, Micros};
 use resolver::{Known, QuestionNumber};
 use store::{AccountId, Outcome, Store, Uid};
+use tasks::Subsystem;
 use tasks::{Entry, FrameId, FrameTable};
 use webmail::{QueueAsked, QueueTold};
 
 use crate::identifier::Identifiers;
-use crate::subsystem::Subsystem;
 
 use courier::{AttemptCx, Courier, Way};
 use orders::{OrderCx, Orders};

@@ -16,11 +16,11 @@ use connections::{Caller, Channel, Connections, Protocol, ServiceEntry, Stir};
 use machine::Micros;
 use mail::ConnectionKind;
 use resolver::{Known, QuestionNumber};
+use shards::{Archive, Reply};
 use sometimes::{buggify, sometimes};
 use store::{AccountId, Outcome};
 use tasks::Entry;
 
-use crate::archive::{Archive, Reply};
 use crate::certificates::Replaced;
 use crate::clerks::Told;
 use crate::common::Common;

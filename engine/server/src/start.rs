@@ -12,10 +12,10 @@ use machine::{Card, CoreId, Entropy, Machine, Turn};
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use resolver::Names;
 use sasl::Nonces;
+use shards::Archive;
 use signing::Signer;
 use webmail::WrittenRows;
 
-use crate::archive::Archive;
 use crate::certificates::Certificates;
 use crate::clerks::Clerks;
 use crate::clock::time_of_day;

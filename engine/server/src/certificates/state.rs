@@ -10,13 +10,13 @@ use alloc::vec::Vec;
 use channel::Ticket;
 use connections::Connections;
 use machine::{CoreId, Instant, Turn, UnixTime};
+use shards::Archive;
 use store::{AccountId, DeliveryId, Uid};
 use tasks::FrameId;
+use tasks::Subsystem;
 use tls::Certificate;
 
-use crate::archive::Archive;
 use crate::console::ConsoleLines;
-use crate::subsystem::Subsystem;
 
 use super::expiry::Expiry;
 use super::shown::{Entry, Origin, Replaced, Shown, Upload};

@@ -9,12 +9,12 @@ use channel::{Class, Ticket};
 use machine::{CoreId, Micros, UnixTime};
 use store::{AccountId, Closing, Guid, MailboxId, Origin, Recipient, Refusal, Store, Uid};
 use tasks::Continuation;
+use tasks::Subsystem;
 use webmail::{Desk, Excess, Posting, QueueAsked, QueueTold, Which, WrittenRows};
 
 use crate::allowances;
 use crate::links::Message;
 use crate::submission;
-use crate::subsystem::Subsystem;
 
 use super::{At, Office};
 

@@ -8,6 +8,7 @@ use machine::Micros;
 use mail::Deed;
 use message::{Assurance, Origin, Received, Revision, return_path};
 use sasl::{Credentials, Puzzle};
+use shards::LetterId;
 use smtp::{
     Envelope, Extensions, ForwardPath, Haste, Holds, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings,
     Tls,
@@ -15,7 +16,6 @@ use smtp::{
 use sometimes::buggify;
 use store::State;
 
-use crate::archive::LetterId;
 use crate::identifier::Identifier;
 
 use super::host::{Client, SmtpHost};

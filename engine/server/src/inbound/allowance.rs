@@ -10,10 +10,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use connections::Caller;
+use shards::{MaySend, Met, Permitted, Verdict};
 use smtp::MessageRefusal;
 use store::AccountId;
-
-use crate::archive::{MaySend, Met, Permitted, Verdict};
 
 use super::context::Context;
 use super::waiting::replied_at;

@@ -4,11 +4,11 @@ use compute::Compute;
 use connections::{Caller, Connections};
 use machine::Turn;
 use resolver::Names;
+use shards::Archive;
 use signing::Signer;
 use smtp::{ForwardPath, RecipientRefusal};
 use store::AccountId;
 
-use crate::archive::Archive;
 use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::logins::{self, Logins};

@@ -4,10 +4,9 @@ use alloc::boxed::Box;
 
 use connections::Stir;
 use resolver::{Known, QuestionNumber};
+use shards::{Archive, LetterId, Reply};
 use store::{AccountId, Outcome, Refusal};
 use tasks::{Entry, FrameId};
-
-use crate::archive::{Archive, LetterId, Reply};
 
 use super::host::{Client, SmtpHost};
 use super::incoming::{Incoming, message_refusal};

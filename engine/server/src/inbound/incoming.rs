@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use filter::Inquiry;
 use machine::UnixTime;
 use message::{Reviser, Revision};
+use shards::{Archive, LetterId};
 use signing::Signing;
 use smtp::MessageRefusal;
 use store::{Closing, Head, JUNK, Refusal};
 use tasks::Continuation;
 
-use crate::archive::{Archive, LetterId};
 use crate::identifier::Identifier;
 
 use super::context::Context;

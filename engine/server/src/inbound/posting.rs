@@ -15,10 +15,10 @@ use alloc::vec::Vec;
 
 use machine::UnixTime;
 use relay::{Content, Envelope, Notify, Return, Script, envelope};
+use shards::{Archive, LetterId};
 use smtp::{Body, CharacterSet, EnvelopeId, Mail, MessageRefusal, Original, RecipientRefusal};
 use store::{AccountId, Recipient};
 
-use crate::archive::{Archive, LetterId};
 use crate::queue::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, together_by_kind};
 
 use super::incoming::message_refusal;

@@ -13,10 +13,9 @@
 
 use configuration::Quota;
 use connections::Caller;
+use shards::{UsageOf, Used};
 use smtp::RecipientRefusal;
 use store::{AccountId, OUTBOX_PART, Usage};
-
-use crate::archive::{UsageOf, Used};
 
 use super::context::Context;
 use super::trace::TRACE_BYTES_MAX;

@@ -1,8 +1,7 @@
 //! The points at which SMTP sessions wait.
 
+use tasks::Subsystem;
 use tasks::{Continuation, FrameId};
-
-use crate::subsystem::Subsystem;
 
 tasks::points! {
     /// Where an SMTP session may wait for the store.

@@ -1,9 +1,8 @@
 //! A POP3 connection: what happens to it is told to its session, or to what the session waits for.
 
+use shards::Reply;
 use store::{AccountId, Outcome};
 use tasks::Entry;
-
-use crate::archive::Reply;
 
 use super::host::{Point, Pop3Call, Pop3Host};
 use super::state::State;

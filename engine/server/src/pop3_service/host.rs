@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 use compute::Compute;
 use connections::{Caller, Connections};
 use machine::Turn;
+use shards::Archive;
+use tasks::Subsystem;
 use tasks::{Continuation, FrameId};
 
-use crate::archive::Archive;
 use crate::directory::Directory;
 use crate::logins::{self, Logins};
-use crate::subsystem::Subsystem;
 
 use super::state::{Orphan, State};
 

@@ -4,9 +4,9 @@ use alloc::boxed::Box;
 
 use pop3::LoginRefusal;
 use sasl::Credentials;
+use shards::{NotOpened, OpenMaildrop, Opened};
 use store::AccountId;
 
-use crate::archive::{NotOpened, OpenMaildrop, Opened};
 use crate::logins::{AttemptState, Decision};
 
 use super::host::{Point, Pop3Host};

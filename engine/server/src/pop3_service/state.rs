@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use pop3::DeletionError;
+use shards::Maildrop;
 use store::{Outcome, Refusal, Uid, UidRange};
 use tasks::{Countdown, FrameId};
 
-use crate::archive::Maildrop;
 use crate::logins::Attempt;
 
 /// Octets that the store reads at a time: [`Body::bytes`].

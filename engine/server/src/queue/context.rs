@@ -8,9 +8,9 @@ use connections::Connections;
 use machine::Turn;
 use net::Net;
 use resolver::{Names, Ourselves};
+use shards::Archive;
 use signing::Signer;
 
-use crate::archive::Archive;
 use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::logins::Logins;

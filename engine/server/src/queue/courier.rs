@@ -30,10 +30,9 @@ use relay::destinations;
 use relay::schedule::Next;
 use relay::{Envelope, Reply};
 use resolver::{Known, QuestionNumber};
+use shards::LetterId;
 use store::{AccountId, Beginning, Flags, MessageInfo, OUTBOX, Origin, Outcome, Refusal};
 use tasks::{Continuation, FrameId};
-
-use crate::archive::LetterId;
 
 use super::context::Context;
 use super::parts::{Entry, Wanted};

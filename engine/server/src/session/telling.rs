@@ -9,10 +9,10 @@ use core::net::IpAddr;
 use connections::{Caller, Channel, Owner, SERVICES, Security, Stir};
 use net::{ConnectionId, Event, Service};
 use resolver::{Known, QuestionNumber};
+use shards::Reply;
 use store::{AccountId, Outcome};
 use tasks::{Entry, FrameId};
 
-use crate::archive::Reply;
 use crate::certificates::Replaced;
 use crate::clerks::{Answer, Told};
 use crate::common::Common;

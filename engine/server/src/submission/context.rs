@@ -3,11 +3,11 @@
 use alloc::string::String;
 
 use machine::Turn;
+use shards::{Archive, LetterId};
 use store::{AccountId, Closing, Origin, Recipient, Refusal, Store};
 use tasks::Continuation;
 use webmail::Posting;
 
-use crate::archive::{Archive, LetterId};
 use crate::directory::Directory;
 use crate::queue;
 

@@ -17,12 +17,11 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use machine::{Instant, Micros, UnixTime};
+use shards::LetterId;
 use store::{AccountId, DRAFTS, Flags, MailboxId, Outcome, Store, Uid};
+use tasks::Subsystem;
 use tasks::{Continuation, DelayQueue, FrameId, FrameTable};
 use webmail::HOLD_SECONDS_MAX;
-
-use crate::archive::LetterId;
-use crate::subsystem::Subsystem;
 
 use super::context::{Context, JobHost};
 use super::job::{SubmissionEnd, SubmissionJob, SubmissionProgress};

@@ -5,8 +5,8 @@ use compute::Compute;
 use connections::{Caller, Connections};
 use machine::Turn;
 use sasl::Credentials;
+use shards::Archive;
 
-use crate::archive::Archive;
 use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::logins::{self, Attempt, Logins};
