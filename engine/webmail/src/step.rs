@@ -66,12 +66,6 @@ impl Done {
     }
 }
 
-/// Why a delivery that has begun is over. Where another core was too busy to begin its part, the
-/// delivery is lost: to go on with it would be refused for ever.
-pub(crate) fn lost(refusal: Refusal) -> Refusal {
-    if refusal == Refusal::Busy { Refusal::NoSuchDelivery } else { refusal }
-}
-
 /// What a refusal of the store means for people.
 pub(crate) fn why(refusal: Refusal) -> &'static str {
     match refusal {

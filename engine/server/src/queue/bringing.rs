@@ -123,7 +123,7 @@ impl Courier {
         let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
         let continuation = cx.continuation(Point::Attempt);
         if !self.rest.is_empty() {
-            let taken = cx.parts.store.append(letter, &self.rest, continuation).map_err(lost)?;
+            let taken = cx.parts.store.append(letter, &self.rest, continuation).map_err(Refusal::of_begun_delivery)?;
             self.rest.drain(..taken);
             // The store wakes us when it takes more.
             self.is_waiting = !self.rest.is_empty();
@@ -136,7 +136,7 @@ impl Courier {
             self.rest = behind;
             return Ok(());
         }
-        cx.parts.store.commit(letter, cx.parts.turn.wall, continuation).map_err(lost)?;
+        cx.parts.store.commit(letter, cx.parts.turn.wall, continuation).map_err(Refusal::of_begun_delivery)?;
         (self.stage, self.is_waiting) = (Stage::Delivered(deed), true);
         Ok(())
     }
@@ -158,10 +158,4 @@ impl Courier {
         }
         self.stage = Stage::Sorted;
     }
-}
-
-/// Why a delivery that has begun is over. Where another core was too busy to begin its part, the
-/// delivery is lost: to go on with it would be refused for ever.
-fn lost(refusal: Refusal) -> Refusal {
-    if refusal == Refusal::Busy { Refusal::NoSuchDelivery } else { refusal }
 }

@@ -311,7 +311,7 @@ impl SubmissionJob {
     /// Hands on what was read, or reads on; what is complete is delivered.
     fn hand(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         if !self.rest.is_empty() {
-            let taken = host.append(&self.rest).map_err(lost)?;
+            let taken = host.append(&self.rest).map_err(Refusal::of_begun_delivery)?;
             self.rest.drain(..taken);
             // The store wakes us when it takes more.
             self.is_waiting = !self.rest.is_empty();
@@ -322,7 +322,7 @@ impl SubmissionJob {
             return self.read_on(host);
         }
         let head = Head::of(info.head as usize).unwrap_or(Head::NONE);
-        host.commit(Closing { head, ..host.cx.turn.wall.into() }).map_err(lost)?;
+        host.commit(Closing { head, ..host.cx.turn.wall.into() }).map_err(Refusal::of_begun_delivery)?;
         (self.stage, self.is_waiting) = (Stage::Delivered, true);
         Ok(())
     }
@@ -368,10 +368,4 @@ impl SubmissionJob {
         }
         can_all
     }
-}
-
-/// Why a delivery that has begun is over. Where another core was too busy to begin its part, the
-/// delivery is lost: to go on with it would be refused for ever.
-fn lost(refusal: Refusal) -> Refusal {
-    if refusal == Refusal::Busy { Refusal::NoSuchDelivery } else { refusal }
 }

@@ -28,7 +28,7 @@ use crate::chosen::Chosen;
 use crate::desk::Desk;
 use crate::form::Reader;
 use crate::said::{Said, Undo};
-use crate::step::{Done, Step, lost, why};
+use crate::step::{Done, Step, why};
 use crate::surroundings::Visitor;
 use crate::ticket::FormToken;
 use crate::{Key, Page, Start, Stretch};
@@ -397,7 +397,7 @@ impl Writing {
             if self.octets + rest.len() as u64 > desk.letter_octets_max() {
                 return Err(Refusal::TooLarge);
             }
-            let taken = desk.append(rest).map_err(lost)?;
+            let taken = desk.append(rest).map_err(Refusal::of_begun_delivery)?;
             (self.taken, self.octets) = (self.taken + taken, self.octets + taken as u64);
             if taken < rest.len() {
                 // The store wakes us when it takes more.
@@ -431,7 +431,7 @@ impl Writing {
         };
         self.guid = desk.guid();
         let date = self.hold.map_or_else(|| desk.now(), |(_, until)| until);
-        desk.commit(Closing { head, ..date.into() }).map_err(lost)?;
+        desk.commit(Closing { head, ..date.into() }).map_err(Refusal::of_begun_delivery)?;
         self.stage = Stage::Committed;
         Ok(1)
     }
