@@ -424,7 +424,9 @@ impl Session {
     /// Offers what waits for the session, as long as it takes something.
     fn go_on(&mut self, cx: &mut Context<'_>, scratch: &mut [u8]) {
         self.greet(cx);
-        if let Talk::Pop3(talk) = &mut self.talk {
+        if let Talk::Pop3(talk) = &mut self.talk
+            && talk.waits_for() == pop3::WaitsFor::SendRoom
+        {
             talk.go_on(&mut cx.pop3(self.caller));
         }
         if self.caller.channel == Channel::Tls {

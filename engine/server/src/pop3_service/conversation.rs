@@ -66,16 +66,14 @@ impl Pop3Conversation {
         act(&mut self.session, &mut Pop3Host::of(call, &mut self.state))
     }
 
-    /// There may be room for what is to be said.
+    /// There may be room for what is to be said, for which the session waits.
     pub(crate) fn go_on(&mut self, call: &mut Pop3Call<'_>) {
-        if self.waits_for() == pop3::WaitsFor::SendRoom {
-            self.with(call, |session, host| {
-                if pop3::Actions::send_room(host) >= pop3::REPLY_BYTES_MAX {
-                    session.resumed(host);
-                    reading::go_on(session, host);
-                }
-            });
-        }
+        self.with(call, |session, host| {
+            if pop3::Actions::send_room(host) >= pop3::REPLY_BYTES_MAX {
+                session.resumed(host);
+                reading::go_on(session, host);
+            }
+        });
     }
 
     /// The store has done what the session waited for.
