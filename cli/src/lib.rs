@@ -1,5 +1,5 @@
-//! `barepost`: builds the machine, boots it and looks after it. Tests, benches and scripts for TCP are
-//! other programs, which the script `barepost` starts.
+//! `barepost`: builds the machine, boots it and looks after it. Tests, benches and scripts for TCP
+//! are other programs, which the script `barepost` starts.
 //!
 //! A library, because benches start machines as `run` does. The program in `main.rs` only calls its
 //! [`main`].
@@ -7,8 +7,8 @@
 //! Invariants:
 //! - Whatever this process starts dies with it, even when it is killed with SIGKILL
 //!   ([`host::hold`]).
-//! - Exit status 0: done; 1: something broke or a test failed; 2: the command, the configuration or the machine that
-//!   this runs on is not as needed, told in one line before anything starts.
+//! - Exit status 0: done; 1: something broke or a test failed; 2: the command, the configuration
+//!   or the machine that this runs on is not as needed, told in one line before anything starts.
 //! - Nothing is written outside the data folder and `target/`.
 #![forbid(unsafe_code)]
 

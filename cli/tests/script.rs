@@ -31,7 +31,8 @@ fn runs(id: &str) -> bool {
 
 #[test]
 fn ctrl_c_during_the_first_build_ends_all_compilers() {
-    // A repository whose cargo starts a compiler that takes a minute, for the image and for the command line.
+    // A repository whose cargo starts a compiler that takes a minute, for the image and for the
+    // command line.
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     let programs = root.join("programs");

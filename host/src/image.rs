@@ -26,8 +26,8 @@ pub fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
     strip(house, stop)
 }
 
-/// Cargo that builds the image, as `.cargo/config.toml` says. Flags in the environment would replace
-/// those of the image.
+/// Cargo that builds the image, as `.cargo/config.toml` says. Flags in the environment would
+/// replace those of the image.
 pub fn cargo(house: &House) -> Command {
     let mut command = hold::command("cargo");
     command.args(["image", "--quiet"]).current_dir(house.root());

@@ -1,5 +1,6 @@
-//! Programs and files of Debian's packages that are unpacked below `target/tools` and never installed.
-//! Installed they would start servers on this machine, or be in the way of the host's own.
+//! Programs and files of Debian's packages that are unpacked below `target/tools` and never
+//! installed. Installed they would start servers on this machine, or be in the way of the host's
+//! own.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

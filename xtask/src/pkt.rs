@@ -1,7 +1,7 @@
 //! `barepost pkt FILE…`: plays packetdrill scripts against the engine's TCP, in virtual time.
 //!
-//! The player is `machines/simulated/src/bin/packetdrill.rs`, a program of its own, so that nothing of
-//! the engine is compiled into this command.
+//! The player is `machines/simulated/src/bin/packetdrill.rs`, a program of its own, so that
+//! nothing of the engine is compiled into this command.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,9 @@
-//! The engine as this process, at a tap interface: a machine like a guest, for `./barepost run --hosted`
-//! and for benches. A program of its own, so that nobody else compiles the engine for Linux.
+//! The engine as this process, at a tap interface: a machine like a guest, for `./barepost run
+//! --hosted` and for benches. A program of its own, so that users do not compile the engine
+//! for Linux.
 //!
-//! It needs no program of ours to hold it: it is a thread, and ends when we do, however we are ended.
+//! It needs no program of ours to hold it: it is a thread, and ends when we do, however we are
+//! ended.
 #![forbid(unsafe_code)]
 
 use std::fmt::Display;

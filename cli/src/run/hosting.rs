@@ -23,7 +23,7 @@ pub trait Hosting: Running + Sized {
     fn start(taps: Self::Taps, cores: u8, data: &DataFolder, memory_mib: u32) -> Result<Self, Failure>;
 }
 
-/// What a program has in place of it that has no engine: it is compiled for those who want it.
+/// What stands in for it in a program without the engine.
 pub enum NotHosted {}
 
 impl Hosting for NotHosted {

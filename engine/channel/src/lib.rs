@@ -5,19 +5,18 @@
 //!
 //! | class | what | in one turn |
 //! |---|---|---|
-//! | control | the disk, the life of the machine | all |
+//! | control | work of the disk, frames for the card | all |
 //! | answer | questions of sessions, and the replies | all |
 //! | bulk | parts of messages, frames | [`BULK_PER_TURN`] |
 //! | hearsay | what a core may do without | [`HEARSAY_PER_TURN`] |
 //!
-//! A request is asked with a [`Ticket`], and the reply comes back with it. A number of requests on
-//! each link may have no reply; beyond it [`Links::ask`] refuses. So what waits behind a ring is
-//! bounded: requests and replies by these credits, hearsay by [`HEARSAY_WAITING_MAX`], and the rest
-//! by the pools that it comes from.
+//! A request is asked with a [`Ticket`], and the reply comes back with it. What a link keeps waiting
+//! is bounded: hearsay by [`HEARSAY_WAITING_MAX`], what [`Links::ask`] takes by [`CREDITS`], since it
+//! refuses more requests without a reply, and all else by the tables and pools that it comes from.
 //!
 //! Invariants:
 //! - Messages of one class leave in the order in which they were told.
-//! - A class goes only when no message of a class above it waits, or the ring is full.
+//! - In a turn a class goes behind the classes above it, each up to its number.
 //! - What is told on a link that is over is dropped: it never keeps a core from sleeping.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -55,7 +54,7 @@ pub struct Ticket {
 /// How urgent a message is. The first class goes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Class {
-    /// Work of the disk, and the life of the machine.
+    /// Work of the disk, and frames for the card.
     Control,
     /// What a client waits for: questions and replies.
     Answer,
@@ -232,8 +231,8 @@ impl<M> Links<M> {
 
     /// The end of a turn: sends what waits, as much as the rings take.
     ///
-    /// `next`: what else there is for a core, of a class, behind what was told. `wake`: something was
-    /// sent to this core.
+    /// `next`: what else there is for a core, of a class, behind what was told. `wake`: something
+    /// was sent to this core.
     pub fn post(&mut self, mut next: impl FnMut(CoreId, Class) -> Option<M>, mut wake: impl FnMut(CoreId)) {
         for link in &mut self.links {
             if link.is_over {

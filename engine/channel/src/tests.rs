@@ -4,7 +4,7 @@ use super::*;
 
 const OTHER: CoreId = CoreId(1);
 
-/// The links of two cores whose rings have so many places.
+/// The links of two cores. `places`: of each ring.
 fn pair(places: usize) -> (Links<u32>, Links<u32>) {
     let (first, mut others) = links(2, || places);
     (first, others.pop().expect("there are two cores"))

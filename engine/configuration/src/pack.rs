@@ -1,6 +1,6 @@
-//! What a machine is handed that lies in files on its host: certificates with their keys, signing keys
-//! with their selectors, and authorities with the names of their files. Pairs of texts, each text with
-//! its length before it.
+//! What a machine is handed that lies in files on its host: certificates with their keys, signing
+//! keys with their selectors, and authorities with the names of their files. Pairs of texts, each
+//! text with its length before it.
 //!
 //! The machine parses them again; what is packed is what stood in the files.
 
@@ -36,8 +36,8 @@ impl core::fmt::Display for BadPack {
     }
 }
 
-/// Packs pairs of texts: a certificate and its key, a selector and its key, or the name of a file and
-/// its authorities.
+/// Packs pairs of texts: a certificate and its key, a selector and its key, or the name of a file
+/// and its authorities.
 pub fn pack<'t>(pairs: impl IntoIterator<Item = (&'t [u8], &'t [u8])>) -> Vec<u8> {
     let mut pack = Vec::new();
     for text in pairs.into_iter().flat_map(|(one, other)| [one, other]) {

@@ -1,15 +1,17 @@
-//! What the filter makes of one message: it is asked by HTTP when all else is known of the message (`relay::filter`).
+//! What the filter makes of one message: it is asked by HTTP when all else is known of the message
+//! (`relay::filter`).
 //!
 //! ```text
 //!   arrives ──all of it──▸ waits its turn ──▸ sought, called, spoken ──▸ known
 //!      └── too large, or too much is kept of others ─────────────────────┘
 //! ```
 //! Invariants:
-//! - A message does not wait for longer than the filter may take, with its turn and the names of the filter's host
-//!   counted in. Then the filter counts as away, and the configuration says what becomes of the message.
+//! - A message does not wait for longer than the filter may take, with its turn and the names of
+//!   the filter's host counted in. Then the filter counts as away, and the configuration says what
+//!   becomes of the message.
 //! - A filter that is away is not asked, and no message waits for it.
-//! - Whatever becomes of the session, what is kept of the message is given back, the connection is ended, and its turn
-//!   goes to another.
+//! - Whatever becomes of the session, what is kept of the message is given back, the connection is
+//!   ended, and its turn goes to another.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

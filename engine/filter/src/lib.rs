@@ -1,15 +1,17 @@
-//! The filter that the configuration names, as a core knows it: which messages it is asked about, which wait for
-//! their turn, and whether it answers. What it is asked about one message is an [`Inquiry`].
+//! The filter that the configuration names, as a core knows it: which messages it is asked about,
+//! which wait for their turn, and whether it answers. What it is asked about one message is an
+//! [`Inquiry`].
 //!
 //! Each core asks for itself, by connections of its own: one a message.
 //!
 //! Invariants:
-//! - At most [`QUESTIONS_MAX`] messages of a core are asked about at a time. Others wait for their turn, the first one
-//!   first, no longer than the filter may take.
+//! - At most [`QUESTIONS_MAX`] messages of a core are asked about at a time. Others wait for their
+//!   turn, the first one first, no longer than the filter may take.
 //! - Of all messages of a core no more is kept for it than it was made for, nor of any more than
 //!   [`MESSAGE_OCTETS_MAX`].
-//! - A filter that did not answer is not asked for a while ([`QUIET`]), so no message waits for it. The console is told
-//!   when it stops answering and when it answers again, and not of each message.
+//! - A filter that did not answer is not asked for a while ([`QUIET`]), so no message waits for
+//!   it. The console is told when it stops answering and when it answers again, and not of each
+//!   message.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -56,9 +58,9 @@ pub struct Filter {
     hostname: String,
     /// Where it may be, beside the internet.
     private_networks: Vec<Prefix>,
-    /// The sessions whose messages are asked about.
+    /// The sessions with messages that are asked about.
     asking: Vec<FrameId>,
-    /// Those whose messages wait for that.
+    /// The sessions with messages that wait for that.
     waiting: VecDeque<FrameId>,
     /// Octets that are kept of messages, and how many may be.
     kept: usize,

@@ -1,9 +1,9 @@
 //! SMTP served, for mail that comes and mail that is submitted.
 //!
-//! A transaction has a record while it is open, lent from a pool of a fixed size; an idle session has none. The body
-//! goes from the received frame into the store's buffers, behind the trace fields that are ours. Of a message from
-//! outside, the fields that say what was found out about it come last, and are read first; so do the signatures under
-//! one that is submitted here.
+//! A transaction has a record while it is open, lent from a pool of a fixed size; an idle session
+//! has none. The body goes from the received frame into the store's buffers, behind the trace
+//! fields that are ours. Of a message from outside, the fields that say what was found out about
+//! it come last, and are read first; so do the signatures under one that is submitted here.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! | `strangers`, `limits` | which clients are strangers, and how much they may do |
 //! | `lists`, `sender`, `greylist` | what lists say of a client, whether it may send in a domain's name (SPF), and whether it is deferred |
 //! | `recipients`, `quota`, `allowance`, `posting` | the recipients, whether they have room, how much an account may send, and mail for other servers |
-//! | `proof` | in whose name a message is (DKIM, ARC, DMARC) |
+//! | `proof` | which domains answer for a message (DKIM, ARC, DMARC) |
 //! | `ending` | the end of a message |
 
 mod actions;

@@ -28,7 +28,7 @@ pub(crate) enum Message {
     ClerksAsked(Asked),
     /// From them.
     ClerksReplied(Replied),
-    /// A request handler of this frame asks something about entries of the queue that the core owns.
+    /// A request handler of this frame asks about entries of the queue that the core owns.
     QueueAsked(FrameId, Box<QueueAsked>),
     /// The reply to it.
     QueueTold(FrameId, Box<QueueTold>),
@@ -38,7 +38,7 @@ pub(crate) enum Message {
     Certificates(Arc<Shown>),
     /// They are.
     CertificatesShown,
-    /// From the core that keeps them: what came of a certificate that the session of this frame has sent.
+    /// From the core that keeps certificates: the result for one that this session has sent.
     Uploaded(FrameId, Box<Replaced>),
     /// A question to name servers, to the first core, or what came of it.
     Name(NameMessage),

@@ -24,7 +24,7 @@
 //! | `secrecy` | the connection to one of them, over TLS where that can be had |
 //! | `keeping` | the next letter by the same connection |
 //! | `tallying` | how often TLS was had with hosts, and why not |
-//! | `state` | which entry waits for what, and whose turn it is |
+//! | `state` | which entry waits for what, and which is next |
 //! | `shares` | how many attempts an account may have |
 //! | `context` | what all of this works with |
 //! | `standing` | how it stands with each entry |

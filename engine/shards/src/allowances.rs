@@ -1,14 +1,19 @@
-//! What accounts send in a day: counted where an account's mail is, and no more than the configuration allows, so that who has stolen a password cannot do much with it.
+//! What accounts send in a day: counted where an account's mail is, and no more than the
+//! configuration allows, so that who has stolen a password cannot do much with it.
 //!
-//! A message counts when it begins: with DATA, or the first BDAT, or when it is sent in the webmail; whatever becomes of it then. Of those elsewhere whom it is for each counts to whom the account has not written
-//! before, as far as that is known. A day is one of UTC.
+//! A message counts when it begins: with DATA, or the first BDAT, or when it is sent in the
+//! webmail; whatever becomes of it then. Of those elsewhere whom it is for each counts to whom the
+//! account has not written before, as far as that is known. A day is one of UTC.
 //!
-//! What was counted is a note of the account (crate `store`), and so is to whom it has written: a set of which nobody can be read out (B. Bloom, *Space/Time Trade-offs in Hash Coding with Allowable Errors*). One in sixteen
-//! strangers at most is taken for somebody known. When the set is half full, which some 1,400 people make it, it begins anew.
+//! What was counted is a note of the account (crate `store`), and so is to whom it has written: a
+//! set of which nobody can be read out (B. Bloom, *Space/Time Trade-offs in Hash Coding with
+//! Allowable Errors*). One in sixteen strangers at most is taken for somebody known. When the set
+//! is half full, which some 1,400 people make it, it begins anew.
 //!
 //! Invariants:
 //! - Who is refused has counted nothing.
-//! - It is noted whenever a sixteenth of what is allowed has come together: so a restart forgets less than that of a day.
+//! - It is noted whenever a sixteenth of what is allowed has come together: so a restart forgets
+//!   less than that of a day.
 //! - A core remembers [`REMEMBERED_MAX`] accounts; of others it knows what was noted.
 
 use alloc::boxed::Box;

@@ -154,8 +154,8 @@ impl Archive {
         }
     }
 
-    /// Asks the owner of an account. `None`: the reply comes later, to the frame that waits `at` this
-    /// point.
+    /// Asks the owner of an account. `None`: the reply comes later, to the frame that waits `at`
+    /// this point.
     pub fn ask_owner<Q: Question>(&mut self, question: Q, at: Continuation) -> Option<Q::Reply>
     where
         Asked: From<Q>,

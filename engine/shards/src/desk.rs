@@ -1,14 +1,17 @@
 //! Where other cores' requests meet the store of a core.
 //!
-//! Each request becomes the call that a session of this core would make, with a continuation that tells whose it is. A letter has
-//! a place here, in the slot that it has on its own core, until it is committed or given up.
+//! Each request becomes the call that a session of this core would make, with a continuation that
+//! says which core has asked. A message has a place here, in the slot that it has on its own core,
+//! until it is committed or given up.
 //!
 //! Invariants:
-//! - Pages of a letter are appended in the order in which they came, and each goes home once it is.
-//! - A letter that waits to be begun is known, so that no more of them wait than there are places.
-//! - A letter that the store refused is refused once to its core, and whatever comes of it later goes home unlooked at.
-//! - Who finds the store busy waits here, first come first served; his core does not ask again. So do letters that other cores
-//!   have begun when there are as many as may be: there is always a place for each that this core may begin.
+//! - Pages of a message are appended in the order in which they came, and each goes home once it is.
+//! - A message that waits to be begun has its place, so no more of them wait than there are places.
+//! - A message that the store refused is refused once to its core, and whatever comes of it later
+//!   goes home unread.
+//! - A request that finds the store busy waits here, first come first served: its core does not ask
+//!   again. So do messages of other cores when as many as may be are under way: there is always a
+//!   place for each message that this core may begin.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -102,8 +105,8 @@ impl Desk {
         }
     }
 
-    /// The next end of something that a session of this core has asked for; what other cores asked for
-    /// goes to them.
+    /// The next end of something that a session of this core has asked for; what other cores asked
+    /// for goes to them.
     pub(crate) fn next_wake(&mut self, store: &mut Store) -> Option<Wake> {
         loop {
             let wake = store.next_wake()?;
@@ -169,7 +172,8 @@ impl Desk {
         self.waiting.is_empty() && self.beginning.is_empty()
     }
 
-    /// All hear how the store is if that is new. Whoever has not heard of it before hears the latest alone.
+    /// All hear how the store is if that is new. Whoever has not heard of it before hears the
+    /// latest alone.
     fn tell_status(&mut self, status: Status) {
         if self.told.replace(status) != Some(status) {
             let staying = self.guests.iter_mut().flatten().filter(|guest| !guest.has_left);
@@ -405,6 +409,7 @@ mod tests {
         assert!(matches!(told, Some(News::Status(Status { is_short_of_buffers: false, .. }))));
         assert!(desk.next_news(CoreId(1)).is_none() && !desk.has_news());
     }
+
     #[test]
     fn a_message_that_is_given_up_waits_no_more_to_be_begun() {
         let mut desk = Desk::new(CoreId::FIRST, 2, &limits(0));

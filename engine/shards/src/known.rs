@@ -1,5 +1,5 @@
-//! Who is who, where there are several cores: a snapshot that all of them share and nothing changes,
-//! and the passwords that were changed since.
+//! The accounts where there are several cores: a snapshot that all of them share and nothing
+//! changes, and the passwords that were changed since.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -107,7 +107,8 @@ impl Changed {
     }
 }
 
-/// What the salts are made from that are told of names that nobody has: the disk's, so that they are the same on each core and in each life of the machine.
+/// What the salts are made from that are told of names that nobody has: the disk's, so that they
+/// are the same on each core and in each life of the machine.
 pub(crate) fn secret_of_nobody(store: &Store) -> [u8; 16] {
     store.secret(b"SCRAM of nobody")
 }

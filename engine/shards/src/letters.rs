@@ -1,6 +1,8 @@
-//! What a session does with a letter that it brings: into the store of this core, to another core, or to several.
+//! What a session does with a letter that it brings: into the store of this core, to another core,
+//! or to several.
 //!
-//! Which of these it is was decided when the letter began, and its [`LetterId`] says so from then on.
+//! Which of these it is was decided when the letter began, and its [`LetterId`] says so from then
+//! on.
 
 use machine::CoreId;
 use store::{AccountId, Closing, Guid, Origin, Recipient, Refusal};
@@ -10,7 +12,8 @@ use crate::archive::Archive;
 use crate::messages::LetterId;
 
 impl Archive {
-    /// Begins a letter. Errors: as [`store::Store::begin`]; what another core finds out only later ends the letter later.
+    /// Begins a letter. Errors: as [`store::Store::begin`]; what another core finds out only later
+    /// ends the letter later.
     pub fn begin(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
         let owner = recipients.first().map_or(self.core, |first| self.owners.of(first.account));
         if recipients.iter().skip(1).all(|recipient| self.owners.of(recipient.account) == owner) {

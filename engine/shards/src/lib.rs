@@ -1,9 +1,11 @@
 //! The store as sessions see it: the same calls on every core, whoever owns the account.
 //!
-//! A core owns the shards of some accounts, and has a store of these: [`Owned`]. What concerns other accounts is asked of the cores
-//! that own them: `distant` answers at once what has to be answered at once, from what they have told, and sends the rest through the
-//! ring to the owner. What comes of it comes back, and from there on is the same [`store::Wake`] that the owner's own sessions get.
-//! A message for accounts of several cores is one message for each of them: `spread`.
+//! A core owns the shards of some accounts, and has a store of these: [`Owned`]. What concerns
+//! other accounts is asked of the cores that own them: `distant` answers at once what has to be
+//! answered at once, from what they have told, and sends the rest through the ring to the owner.
+//! What comes of it comes back, and from there on is the same [`store::Wake`] that the owner's own
+//! sessions get. A message for accounts of several cores is one message for each of them:
+//! `spread`.
 //!
 //! | file | story |
 //! |---|---|
@@ -16,8 +18,9 @@
 //! | `usage`, `sending`, `opening` | one question each, with its reply and what the owner does |
 //! | `owned`, `allowances`, `maildrop`, `known` | what an owner has of accounts, and what all know |
 //!
-//! The disk has one queue for us, so one core keeps it: the first. It opens the disk, makes the accounts, and hands over to the others
-//! their shares of the shards; their stores run errands to it from then on (crate `store`).
+//! The disk has one queue for us, so one core keeps it: the first. It opens the disk, makes the
+//! accounts, and hands over to the others their shares of the shards; their stores run errands to
+//! it from then on (crate `store`).
 //!
 //! | | for an account of this core | for one of another |
 //! |---|---|---|
@@ -28,7 +31,8 @@
 //!
 //! Invariants:
 //! - What waits to be sent is bounded: by the pages, letters, reads and sessions that there are.
-//! - The messages between two cores keep their order; so the owner hears of a letter's end after all of its octets.
+//! - Requests to a core keep their order. So the owner hears of a letter's end after all of its
+//!   octets.
 //! - With one core nobody is asked: each call is the store's own.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -24,7 +24,8 @@ enum Mark {
     Deleted,
 }
 
-/// The snapshot. Messages that arrive later are for the next session; one that was removed meanwhile cannot be read.
+/// The snapshot. Messages that arrive later are for the next session; one that was removed
+/// meanwhile cannot be read.
 #[derive(Debug)]
 pub struct Maildrop {
     account: AccountId,
@@ -93,7 +94,8 @@ impl Maildrops {
 impl Maildrop {
     fn new(account: AccountId, mailbox: &MailboxInfo, messages: impl Iterator<Item = MessageInfo>) -> Maildrop {
         let mut letters = Vec::with_capacity(mailbox.messages as usize);
-        // A mailbox's messages lie in blocks, which `for_each` goes through one by one, and `extend` asks for each message.
+        // A mailbox's messages lie in blocks, which `for_each` goes through one by one, and
+        // `extend` asks for each message.
         messages.for_each(|message| {
             letters.push(Letter { uid: message.uid, octets: message.octets, mark: Mark::None });
         });

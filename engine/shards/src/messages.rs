@@ -131,11 +131,13 @@ pub(crate) enum News {
     Prepared(Letter),
     /// The reply to a question of the frame that waits at this point.
     Replied(Continuation, Reply),
-    /// The password of an account is another; the clerk of this frame wants to know when that is known.
+    /// The password of an account is another; the clerk of this frame wants to know when that is
+    /// known.
     Password(FrameId, Arc<Changed>),
     /// How the store is.
     Status(Status),
-    /// These shards are the other core's from now on. From the first core only, as are the next two.
+    /// These shards are the other core's from now on. From the first core only, as are the next
+    /// two.
     Share(Box<Share>),
     /// Mail is served from now on, for these accounts, which are owned so.
     Serve(Arc<Accounts>, Owners),

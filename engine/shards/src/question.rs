@@ -1,7 +1,8 @@
 //! Questions to the owner of an account, each a type of its own.
 //!
-//! A question, its reply and what the owner does for it stand in one file. Here is the list of them:
-//! what carries questions between cores knows no more. A new one is a file and a line of the list.
+//! A question, its reply and what the owner does for it stand in one file. Here is the list of
+//! them: what carries questions between cores knows no more. A new one is a file and a line of the
+//! list.
 
 use crate::ask::{GiveBack, Question};
 use crate::opening::OpenMaildrop;

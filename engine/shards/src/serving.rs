@@ -1,5 +1,5 @@
-//! What a core tells others, and hears from them, of its own accord: shares of the shards, passwords,
-//! how its store is, and the end.
+//! What a core tells others, and hears from them, of its own accord: shares of the shards,
+//! passwords, how its store is, and the end.
 
 use alloc::sync::Arc;
 
@@ -95,8 +95,8 @@ impl Archive {
         }
     }
 
-    /// Tells each of the next cores to take over its share, if everything there is can be shared out now;
-    /// how the shards are owned then.
+    /// Tells each of the next cores to take over its share, if everything there is can be shared
+    /// out now; how the shards are owned then.
     pub fn share_out(&mut self, cores: u8) -> Option<Owners> {
         let (owners, shares) = self.own.store.share_out(cores)?;
         for (share, core) in shares.into_iter().zip(1..) {

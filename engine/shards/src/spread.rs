@@ -1,8 +1,10 @@
-//! Letters for accounts of several cores: each of these cores gets one of its own, and they end together.
+//! Letters for accounts of several cores: each of these cores gets one of its own, and they end
+//! together.
 //!
-//! The parts may take different numbers of octets at a time. As many as all have taken are taken; what some have ahead of the
-//! others is left out for them when it comes again. A complete letter is first prepared on all cores: each has all of it, and space
-//! for it. Only then it is committed on all, and what can still fail is the disk.
+//! The parts may take different numbers of octets at a time. As many as all have taken are taken;
+//! what some have ahead of the others is left out for them when it comes again. A complete letter
+//! is first prepared on all cores: each has all of it, and space for it. Only then it is committed
+//! on all, and what can still fail is the disk.
 //!
 //! Invariants:
 //! - The letter's end is told when all parts have ended: delivered if all are, else refused.
@@ -190,7 +192,8 @@ impl Archive {
         })
     }
 
-    /// Has all parts of a letter prepared: when they are they are committed, and where one cannot be none is.
+    /// Has all parts of a letter prepared: when they are they are committed, and where one cannot
+    /// be none is.
     pub(crate) fn prepare_spread(
         &mut self,
         letter: FrameId,
@@ -274,7 +277,8 @@ impl Archive {
         true
     }
 
-    /// Whether a letter for accounts of several cores is complete, and not yet prepared on all of them.
+    /// Whether a letter for accounts of several cores is complete, and not yet prepared on all of
+    /// them.
     pub fn is_preparing(&self, letter: FrameId) -> bool {
         self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.spread.stage(letter) == Some(Stage::Preparing))
     }
@@ -334,7 +338,8 @@ mod tests {
         frame.index()
     }
 
-    /// Three parts that take as much at a time as a small clock says, which is offered in pieces of changing lengths.
+    /// Three parts that take as much at a time as a small clock says, which is offered in pieces
+    /// of changing lengths.
     #[test]
     fn every_part_of_a_letter_for_several_cores_gets_every_octet_once_however_much_each_takes_at_a_time() {
         let octets: Vec<u8> = (0..5000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();

@@ -1,19 +1,23 @@
-//! Signatures under letters of our own users: of the domain in whose name a letter is written, if it is one of ours, one with each key (DKIM, crate `dkim`).
+//! Signatures under letters of our own users: of the domain in whose name a letter is written, if
+//! it is one of ours, one with each key (DKIM, crate `dkim`).
 //!
-//! A letter is signed when it is accepted, or when it is written in the webmail: it is hashed as it goes into the store, and what signs it stands above it, appended last ([`store::Head`]). So it is read once, whatever becomes of it: brought to
-//! somebody here, or sent to others as often as it takes.
+//! A letter is signed when it is accepted, or when it is written in the webmail: it is hashed as
+//! it goes into the store, and what signs it stands above it, appended last ([`store::Head`]). So
+//! it is read once, whatever becomes of it: brought to somebody here, or sent to others as often
+//! as it takes.
 //!
 //! Invariants:
 //! - What is signed is what is stored. No more of a letter is in memory than its header.
-//! - A signature takes up to some milliseconds and cannot be cut, so it is a job (crate `compute`). What
-//!   waits for it is a session, a request handler of the webmail, or a delivery attempt that seals a
-//!   forwarded message (`queue::sealing`).
+//! - A signature takes up to some milliseconds and cannot be cut, so it is a job (crate
+//!   `compute`). What waits for it is a session, a request handler of the webmail, or a delivery
+//!   attempt that seals a forwarded message (`queue::sealing`).
 //! - Of each letter [`LEAST_BYTES`] of the header are kept, whatever others keep. What it needs
 //!   more comes from a pool of [`POOL_BYTES`] for all letters of a core, of which one address gets
 //!   a third (`budget`). A letter that has no room there is refused for now, rather than going
 //!   unsigned.
 //!
-//! A letter is not signed where it is in nobody's name or that of several domains, where its header is longer than signatures look at, or where what would sign it has no room above it.
+//! A letter is not signed where it is in nobody's name or that of several domains, where its
+//! header is longer than signatures look at, or where what would sign it has no room above it.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -122,8 +126,8 @@ impl Signing {
         signer.kept.charge(&mut self.charge, self.address, 2 * bytes).map_err(|_| Refusal::Busy)
     }
 
-    /// There is no more of the message, which is signed if its author's domain `is_ours`. Returns in whose name it
-    /// is, if that can be told.
+    /// There is no more of the message, which is signed if its author's domain `is_ours`. Returns
+    /// its authors, if they can be told.
     pub fn ended(&mut self, is_ours: impl FnOnce(&Name) -> bool) -> Option<Authors> {
         if !matches!(self.stage, Stage::Arriving(_)) {
             return None;
@@ -197,7 +201,8 @@ impl Signing {
     }
 }
 
-/// Adds as much white space to the last line as makes the number of octets one that a head can have. Behind a signature it means nothing (RFC 6376 sections 3.4.2 and 3.5).
+/// Adds as much white space to the last line as makes the number of octets one that a head can
+/// have. Behind a signature it means nothing (RFC 6376 sections 3.4.2 and 3.5).
 fn fill_up(head: &mut Vec<u8>) {
     let spaces = head.len().next_multiple_of(Head::UNIT) - head.len();
     let end = head.len().saturating_sub(b"\r\n".len());

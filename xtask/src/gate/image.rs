@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use host::{Failure, House, Stop, hold, house, image};
 
-/// Crates of the engine that use ring, which the target without std cannot build. That they have no std
-/// either is shown by the image itself: its panic handler would be a second one.
+/// Crates of the engine that use ring, which the target without std cannot build. That they have
+/// no std either is shown by the image itself: its panic handler would be a second one.
 const WITH_RING: [&str; 10] =
     ["compute", "configuration", "connections", "dkim", "filter", "resolver", "server", "shards", "signing", "tls"];
 /// The crate of others for which the engine brings what it has no system for.
 const RANDOMNESS: &str = "getrandom@0.2.17";
 
-/// Builds the image and checks that it needs nothing from outside: no undefined symbol, no thread-local
-/// storage, no system call; and that the engine builds without std. `log` gets the output.
+/// Builds the image and checks that it needs nothing from outside: no undefined symbol, no
+/// thread-local storage, no system call; and that the engine builds without std. `log` gets the
+/// output.
 pub(super) fn check(house: &House, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
     let share = || log.try_clone().map_err(Failure::io("sharing a log"));
     let mut build = image::cargo(house);
@@ -48,7 +49,8 @@ fn without_std(house: &House) -> Result<Vec<String>, Failure> {
     Ok(own.chain([RANDOMNESS.into()]).collect())
 }
 
-/// The lint's target, which has no std, comes from rustup; without rustup, cargo says what is missing.
+/// The lint's target, which has no std, comes from rustup; without rustup, cargo says what is
+/// missing.
 fn install_bare_target(house: &House, log: &File, stop: &Stop) -> Result<(), Failure> {
     if house::program("rustup").is_none() {
         return Ok(());

@@ -1,8 +1,8 @@
 //! How large circles, crates, files, functions and types may be.
 //!
-//! Each bound has its final value and a table of what is not there yet, with the value that holds now.
-//! An entry is a ratchet: what is worse than its entry fails. A commit that makes something better
-//! lowers the entry, and removes the line when the final value is reached.
+//! Each bound has its final value and a table of what is not there yet, with the value that holds
+//! now. An entry is a ratchet: what is worse than its entry fails. A commit that makes something
+//! better lowers the entry, and removes the line when the final value is reached.
 
 /// A number that nothing may exceed.
 pub(super) struct Bound {
@@ -20,15 +20,15 @@ impl Bound {
     }
 }
 
-/// Files of a crate that import each other by `crate::` and `super::`: the largest circle, by crate.
-/// `net::tcp` may end at 6.
+/// Files of a crate that import each other by `crate::` and `super::`: the largest circle, by
+/// crate. `net::tcp` may end at 6.
 pub(super) const CIRCLE: Bound = Bound { most: 3, not_yet: &[("engine/server", 12)] };
 
 /// The same, counting also what a file calls `child::name`.
 pub(super) const CIRCLE_WITH_CHILDREN: Bound = Bound { most: 12, not_yet: &[("engine/server", 21)] };
 
-/// Lines of a crate's sources without its tests, by crate. Only crates that are named here have such a
-/// bound.
+/// Lines of a crate's sources without its tests, by crate. Only crates that are named here have
+/// such a bound.
 pub(super) const CRATE_LINES: &[(&str, usize)] = &[
     // To be under 4,000.
     ("engine/server", 17_470),

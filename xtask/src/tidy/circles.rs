@@ -1,8 +1,8 @@
 //! Circles of files: files of a crate that all import each other, directly or through others.
 //!
-//! A crate's files are to form a staircase. A file imports another when it names the other's module by
-//! a path that begins with `crate::`, `super::` or `self::`. A parent also imports a child when it calls
-//! the child's names `child::name`; the second bound is for that.
+//! A crate's files are to form a staircase. A file imports another when it names the other's
+//! module by a path that begins with `crate::`, `super::` or `self::`. A parent also imports a
+//! child when it calls the child's names `child::name`; the second bound is for that.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,9 @@
 //! `tidy`: what no compiler checks about the house, checked.
 //!
-//! Every check is a function of the tree's text, so that its tests can build a small tree that breaks one rule and see
-//! it found. The rules themselves are in ARCHITECTURE.md; where it lists something (floors, places of `unsafe`,
-//! dependencies) that list is read from there, so that page and check cannot part.
+//! Every check is a function of the tree's text, so that its tests can build a small tree that
+//! breaks one rule and see it found. The rules themselves are in ARCHITECTURE.md; where it lists
+//! something (floors, places of `unsafe`, dependencies) that list is read from there, so that page
+//! and check cannot part.
 
 mod bounds;
 mod circles;

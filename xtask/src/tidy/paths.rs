@@ -26,8 +26,8 @@ enum Token<'a> {
     Other(char),
 }
 
-/// All paths in `code`, from which comments and literals are blanked. A group in braces is a path for
-/// each of its members.
+/// All paths in `code`, from which comments and literals are blanked. A group in braces is a path
+/// for each of its members.
 pub(super) fn paths(code: &str) -> Vec<Named> {
     let tokens = tokens(code);
     let mut found = Vec::new();

@@ -1,7 +1,8 @@
 //! Rules about promises and the tests that keep them.
 //!
-//! SPECIFICATION.md holds one promise a bullet: `- What is promised — ``name_of_the_test```, with several names where
-//! it takes several tests. A name is that of a test function or of a part of `./barepost test`.
+//! SPECIFICATION.md holds one promise a bullet: `- What is promised — ``name_of_the_test```, with
+//! several names where it takes several tests. A name is that of a test function or of a part of
+//! `./barepost test`.
 
 use super::tree::Tree;
 use super::violation::Violation;

@@ -1,5 +1,5 @@
-//! How long functions are, which types a source implements, and how many fields of its types are open,
-//! all read from its text.
+//! How long functions are, which types a source implements, and how many fields of its types are
+//! open, all read from its text.
 
 /// A function with a body.
 #[derive(PartialEq, Eq, Debug)]
@@ -49,7 +49,8 @@ fn implemented_by(line: &str) -> Option<&str> {
     name.starts_with(char::is_uppercase).then_some(name)
 }
 
-/// Types of `code` that have open fields and methods that change them, and how many fields are open.
+/// Types of `code` that have open fields and methods that change them, and how many fields are
+/// open.
 pub(super) fn open_fields(code: &str) -> Vec<(&str, usize)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("struct ") {

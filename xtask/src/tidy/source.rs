@@ -1,5 +1,5 @@
-//! Rust source without its comments and the insides of its strings, line by line, so that a rule about code is not
-//! broken by prose about it.
+//! Rust source without its comments and the insides of its strings, line by line, so that a rule
+//! about code is not broken by prose about it.
 
 /// Blanks comments, and the text of string and character literals. Lines stay lines.
 pub(super) fn code(text: &str) -> String {

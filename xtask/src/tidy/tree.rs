@@ -77,7 +77,8 @@ pub(super) fn is_test(path: &str) -> bool {
     file == "tests.rs" || file.ends_with("_tests.rs") || folders.any(|folder| ["tests", "examples"].contains(&folder))
 }
 
-/// Words that only this machine knows: where this checkout and its user live, and which registry its cargo asks.
+/// Words that only this machine knows: where this checkout and its user live, and which registry
+/// its cargo asks.
 pub(super) fn foreign_words(house: &House) -> Vec<String> {
     let mut words = Vec::new();
     let mut folder = |path: Option<PathBuf>| {

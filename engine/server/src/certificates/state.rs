@@ -51,7 +51,7 @@ pub(crate) struct Context<'c> {
 pub(crate) enum Event {
     /// A certificate goes to the core that keeps them.
     Upload(CoreId, Box<Upload>),
-    /// All other cores are to show these. [`Certificates::others_are_told`] hears how many there are.
+    /// All other cores are to show these. [`Certificates::others_are_told`] gets their number.
     Show(Arc<Shown>),
     /// This core shows what that one has told it to.
     Shows(CoreId),

@@ -1,8 +1,8 @@
 //! What cores tell each other for the webmail: requests go to the core that has the account, and
 //! replies to the core that has the connection.
 //!
-//! A number names a reply that stays open, or a message that comes in pieces. The core that has given
-//! a number is part of it, and whatever concerns it goes there.
+//! A number names a reply that stays open, or a message that comes in pieces. The core that has
+//! given a number is part of it, and whatever concerns it goes there.
 //!
 //! Invariants:
 //! - A visit gets one answer. So many visits to another core wait for theirs as that link has

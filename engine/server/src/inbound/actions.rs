@@ -36,8 +36,8 @@ const FIELDS_MAX: u16 = 1_000;
 /// For how long a message may be held that is submitted here: 60 days.
 const HOLD_SECONDS_MAX: u32 = 60 * 24 * 60 * 60;
 
-/// Bytes of replies that a client may leave unread before its next command is looked at: so those who never read cannot
-/// have all the memory.
+/// Bytes of replies that a client may leave unread before its next command is looked at. So clients
+/// that never read cannot have all the memory.
 const UNREAD_BYTES_MAX: usize = 16 * 1024;
 
 impl sasl::Host for SmtpHost<'_, '_> {
@@ -136,7 +136,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         if let Some(transaction) = self.transaction.as_deref_mut() {
             transaction.finding.forget(self.caller, &mut self.inbound.checks);
         }
-        // A message that is not committed yet could otherwise wait for space although its client has left.
+        // Else a message that is not committed yet could wait for space after its client has left.
         self.abort_message();
         if let Some(mut transaction) = self.transaction.take() {
             transaction.clear();
@@ -210,7 +210,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
     }
 }
 
-/// Puts our trace fields in front of the message: of one above which something is said last, the one that says how it came.
+/// Puts our trace fields in front of the message; where more is said last, only how it came.
 fn trace(
     host: &mut SmtpHost<'_, '_>,
     envelope: &Envelope<'_>,

@@ -1,4 +1,4 @@
-//! Whether an account may send one more message today: asked before its message begins, of who counts that (`allowances`).
+//! Whether an account may send one more message today: asked before DATA, of `shards::allowances`.
 //!
 //! | | |
 //! |---|---|
@@ -27,8 +27,7 @@ pub(super) enum Permission {
 }
 
 impl Permission {
-    /// Whether it is known whether the account may send its message, which is for these people elsewhere. It is asked
-    /// for where it is not.
+    /// Whether there is an answer for the account and these recipients elsewhere; else it is asked.
     pub(super) fn is_known(
         &mut self,
         account: AccountId,

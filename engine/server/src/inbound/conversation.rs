@@ -160,7 +160,7 @@ impl SmtpConversation {
         self.with(call, |session, host| ending::filter_stirred(stir, session, host));
     }
 
-    /// A deadline has passed: the session's, or that of an answer held back, or of what is found out about who sends or about a message.
+    /// A deadline has passed: of the session, an answer held back, or a check of sender or message.
     pub(crate) fn deadline_expired(&mut self, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
             if login::answer_held_back(session, host) {

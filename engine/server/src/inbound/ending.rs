@@ -6,7 +6,7 @@
 //!                    └─submitted here───> Signing ──our signatures─────────────────────────────┘       what is in another's name than the account's is refused
 //!                                            └─ the gate ─┘
 //! ```
-//! Invariant: a message is committed once, or given up, whatever its sender does meanwhile; who has not heard that it is stored will send it again.
+//! Invariant: a message is committed once or given up, whatever its client does meanwhile.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -110,7 +110,7 @@ pub(super) fn filter_stirred(stir: Stir, session: &mut smtp::Session, host: &mut
     }
 }
 
-/// There is no more time: what is not known is unknown, and what has no room is not taken. False where nothing is under way.
+/// The deadline has passed: what is not known yet stays unknown. False: no message was ending.
 pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
     let Ok((message, inbound, cx)) = host.message() else { return false };
     match (&message.ending, &mut message.proof) {
@@ -254,7 +254,7 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
     }
 }
 
-/// What the filter makes of a message, once that is known. A message about which it is not asked is clean.
+/// The filter's verdict on a message, once it is known. A message it is not asked about is clean.
 fn verdict(
     inquiry: Option<&mut Inquiry>,
     filter: Option<&mut Filter>,
@@ -289,7 +289,7 @@ fn tell_filter(host: &mut SmtpHost<'_, '_>) {
     }
 }
 
-/// The trace fields of a message of which all is known; of one that goes on to somebody else, there are none.
+/// The trace fields of a message of which all is known; a message for elsewhere has none.
 ///
 /// Errors: there is no room for them.
 fn say(
@@ -336,5 +336,5 @@ fn above(signing: &Signing, path: Option<&String>, trace: &mut Trace) -> Result<
 
 /// The longest text that has room in a line of a header (RFC 5322 section 2.1.1).
 const REASON_TEXT_BYTES_MAX: usize = 900;
-/// What a field takes that says why a message is suspicious, beside the reason; and the white space that fills up.
+/// Bytes of the field with a reason for suspicion, beside the reason; and white space as filling.
 const REASON_BYTES: usize = 32;

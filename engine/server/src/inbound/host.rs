@@ -19,13 +19,13 @@ use super::shared::{Inbound, SmtpCall};
 use super::transaction::Transaction;
 use super::waiting::Point;
 
-/// What is known of a client beside his address: of a user what he has said, of a stranger what others say. Nobody is both.
+/// What is known of a client beside its address: its login, or what lists say of a stranger.
 pub(super) enum Client {
-    /// He has said who he is; that is not decided, or the answer is held back.
+    /// It tries to log in: that is not decided, or the answer is held back.
     LoggingIn(Attempt),
-    /// He is who he says he is.
+    /// It has logged in to this account.
     User(AccountId),
-    /// He was looked up in lists.
+    /// It was looked up in lists.
     Stranger(Standing),
 }
 

@@ -1,4 +1,4 @@
-//! A message on its way into the store: what stands above it goes first, and its bytes as they are to be kept, which is what is signed.
+//! A message on its way into the store: first our fields, then its bytes, signed as they are kept.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -43,7 +43,7 @@ impl Incoming {
         self.proof.is_some() || self.inquiry.is_some()
     }
 
-    /// Puts the next bytes of the message into the store, as they are to be kept. Returns how many were taken.
+    /// Puts the next bytes of the message into the store. Returns how many were taken.
     pub(super) fn put(
         &mut self,
         bytes: &[u8],
@@ -66,7 +66,7 @@ impl Incoming {
         Ok(self.head.is_empty())
     }
 
-    /// All of it has come: what it lacks goes into the store. False where there is no room for all of that.
+    /// All of it has come: the rest goes into the store. False: there is no room for all of that.
     pub(super) fn complete(
         &mut self,
         trace: &mut Trace,

@@ -1,4 +1,4 @@
-//! How much a client may do within a session, by what its address and its network have done lately (`mail::Strangers`).
+//! What a client may do in a session, by what its network has done lately (`mail::Strangers`).
 
 use connections::Caller;
 use mail::{Deed, Strangers};
@@ -13,7 +13,7 @@ pub(super) fn may_do(deed: Deed, caller: Caller, strangers: &mut Strangers, cx: 
 
 /// Whether a client may name one more recipient.
 ///
-/// Errors: it has named too many lately, or too many that do not exist: then it does not hear whether this one does.
+/// Errors: too many recipients lately, or too many unknown ones: it is not told about this one.
 pub(super) fn may_name_another(
     caller: Caller,
     strangers: &mut Strangers,

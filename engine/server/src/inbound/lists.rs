@@ -1,4 +1,5 @@
-//! What lists of addresses say of a stranger (DNSBL and DNSWL, RFC 5782): those that the configuration names, asked by name servers when he names the first recipient.
+//! What lists of addresses say of a stranger (DNSBL and DNSWL, RFC 5782): those that the
+//! configuration names, asked by name servers when he names the first recipient.
 //!
 //! | he stands on | |
 //! |---|---|
@@ -7,12 +8,15 @@
 //! | one of `dnswl` | neither of both |
 //!
 //! Invariants:
-//! - RCPT does not wait for longer than [`PATIENCE`], whatever name servers do; and a list that does not answer says nothing.
-//! - Addresses in 127.0.0.0/8 say that somebody is listed, and of those none in 127.255.255.0/24, by which lists say that they were asked wrongly.
-//! - A list that did not answer is not asked for a while ([`QUIET`]), so that nobody else waits for it, nor do others for a place in the queue to name servers.
+//! - RCPT does not wait for longer than [`PATIENCE`], whatever name servers do; and a list that
+//!   does not answer says nothing.
+//! - Addresses in 127.0.0.0/8 say that somebody is listed, and of those none in 127.255.255.0/24,
+//!   by which lists say that they were asked wrongly.
+//! - A list that did not answer is not asked for a while ([`QUIET`]), so that nobody else waits
+//!   for it, nor do others for a place in the queue to name servers.
 //! - A client that was not looked up because too many questions wait is deferred, and not let
-//!   through unchecked. Each network has a share of those questions (`resolver`), so a client cannot
-//!   have others deferred.
+//!   through unchecked. Each network has a share of those questions (`resolver`), so a client
+//!   cannot have others deferred.
 
 use alloc::format;
 use alloc::string::String;
@@ -59,8 +63,7 @@ enum Meaning {
 pub(super) struct Standing {
     /// What was asked, and is not answered.
     asked: Vec<(QuestionNumber, Inquiry)>,
-    /// Lists that could not be asked because too many questions wait. Each answer makes room for one
-    /// of them.
+    /// Lists that could not be asked: too many questions wait. Each answer makes room for one.
     put_off: Vec<Inquiry>,
     until: Instant,
     listings: Vec<Listing>,
@@ -173,7 +176,7 @@ impl Standing {
         Ok(is_last)
     }
 
-    /// Nothing waits any more for what was asked: what no list has said is not known. False where nothing was asked.
+    /// Nothing waits any more for answers: the rest stays unknown. False: nothing was asked.
     pub(super) fn forget(&mut self, lists: &mut Lists, now: Instant) -> bool {
         if self.asked.is_empty() {
             return false;
@@ -257,7 +260,7 @@ impl Standing {
     }
 }
 
-/// Whether an answer says that somebody is listed (RFC 5782 §2.1), and not that the list was asked wrongly.
+/// Whether an answer says "listed" (RFC 5782 §2.1), and not that the list was asked wrongly.
 fn is_listing(answer: &Answer) -> bool {
     answer.records.iter().any(|record| match record {
         Record::Address(IpAddr::V4(address)) => {

@@ -82,7 +82,7 @@ pub(super) fn check_sender(path: &ReversePath<'_>, host: &SmtpHost<'_, '_>) -> R
     }
 }
 
-/// Mail for `path`, which is none of ours, goes to whoever else takes it: for who is logged in, and to a domain by its name.
+/// Mail for `path`, which is not local, goes on: to a domain by its name, for a client logged in.
 ///
 /// Errors: it does not.
 pub(super) fn check_relaying(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) -> Result<(), RecipientRefusal> {

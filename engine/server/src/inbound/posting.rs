@@ -1,14 +1,19 @@
-//! Mail for somebody elsewhere: it goes into the outbox of whoever sends it, with all its recipients, also those who are here; the queue brings it on. So does mail that is held
-//! (RFC 4865), and of which the sender wants to hear that somebody here has it: the queue has the time, and writes reports.
+//! Mail for other servers: it goes into the sender's outbox, with all its recipients, local ones
+//! too, and the queue delivers it. So does mail that is held (RFC 4865), and mail with a request for
+//! delivery reports for local recipients: the queue has the time, and writes reports.
 //!
-//! So does what comes back of a letter that was sent on (`relay::srs`): into the outbox of the postmaster, for who sent the letter first.
+//! A bounce of a message that was forwarded (`relay::srs`) goes into the postmaster's outbox, for
+//! the original sender.
 //!
 //! Invariants:
-//! - Nobody names anybody elsewhere but who is logged in: so whoever sends has an account, and an outbox. Of what strangers want to hear nothing is kept: what becomes of their mail they
-//!   hear at once, or hosts that know from EHLO that they hear nothing more tell them.
-//! - Strangers reach only whoever an address of ours stands for, by what comes from nobody (RFC 3464 section 2): so nobody is sent letters by that, and what cannot be brought back is
-//!   not reported.
-//! - The whole envelope is at the beginning of the entry: there are at most [`RECIPIENTS_MAX`] recipients, with [`ENVELOPE_BYTES_MAX`] bytes of addresses.
+//! - Only a client that is logged in names recipients on other servers. So each sender has an
+//!   account, and an outbox. Requests of strangers for reports are not kept: EHLO offers them
+//!   none, so they hear at once what becomes of their mail, or the hosts before us report it.
+//! - Strangers reach a recipient elsewhere only by an address of ours that stands for it, and only
+//!   with an empty reverse path (RFC 3464 section 2). So this sends mail to no other address, and
+//!   what cannot be returned is not reported.
+//! - The whole envelope is at the beginning of the entry: there are at most [`RECIPIENTS_MAX`]
+//!   recipients, with [`ENVELOPE_BYTES_MAX`] bytes of addresses.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -24,7 +29,7 @@ use crate::queue::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of,
 use super::incoming::message_refusal;
 use super::transaction::Transaction;
 
-/// Bytes that a recipient takes in an envelope beside his address and whom the sender has named at first, at most.
+/// Bytes of a recipient in an envelope, at most, beside its address and its original address.
 const RECIPIENT_OVERHEAD: usize = 8;
 /// The same where something is said of what is to be told of him.
 const WISHES_OVERHEAD: usize = RECIPIENT_OVERHEAD + " NOTIFY=SUCCESS,FAILURE,DELAY ORCPT=".len();
@@ -82,7 +87,7 @@ impl Posting {
         self.held_until = mail.held_until;
     }
 
-    /// Whether it is for the queue: somebody is elsewhere, or it is held, or the sender wants to hear that it has arrived.
+    /// Whether it is for the queue: a recipient is elsewhere, it is held, or a report is asked for.
     pub(super) fn is_wanted(&self) -> bool {
         let is_told = |(_, wishes): &(AccountId, Wishes)| wishes.notify.is_some_and(|notify| notify.success);
         !self.elsewhere.is_empty() || self.held_until.is_some() || self.here.iter().any(is_told)
@@ -152,7 +157,7 @@ impl Transaction {
         if fits { Ok(()) } else { Err(RecipientRefusal::TooMany) }
     }
 
-    /// Begins the letter of all recipients, or its entries in the outbox of who sends it. What is to stand above it then.
+    /// Begins the message, or its entries in the outbox. Returns what then stands above it.
     pub(super) fn begin(
         &self,
         account: Option<AccountId>,

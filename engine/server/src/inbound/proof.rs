@@ -1,10 +1,14 @@
-//! What is found out about whose a stranger's message is: what its signatures are worth (DKIM, crate `dkim`), whether those who have handed it on had it as it is (ARC,
-//! the same crate), and what the domain of its author wants of letters that nobody proves to be its own (DMARC, crate `dmarc`).
+//! What is found out about whose a stranger's message is: what its signatures are worth (DKIM,
+//! crate `dkim`), whether those who have handed it on had it as it is (ARC, the same crate), and
+//! what the domain of its author wants of letters that nobody proves to be its own (DMARC, crate
+//! `dmarc`).
 //!
-//! What that domain wants is done, unless those who had the message last are trusted here, and had found that it was the domain's own when it came to them: then
-//! it may have lost on the way what proves that, as on a mailing list.
+//! What that domain wants is done, unless those who had the message last are trusted here, and had
+//! found that it was the domain's own when it came to them: then it may have lost on the way what
+//! proves that, as on a mailing list.
 //!
-//! Names are asked for as soon as the header is there, so that answers have usually come when the message ends; bodies are hashed as they come.
+//! Names are asked for as soon as the header is there, so that answers have usually come when the
+//! message ends; bodies are hashed as they come.
 //!
 //! Invariants:
 //! - A message does not wait longer than [`PATIENCE`] once all of it is there: what name servers
@@ -12,12 +16,13 @@
 //! - What is unknown because a limit of ours was reached proves nothing and excuses nothing: a
 //!   message that it matters for is deferred. A sender cannot choose to be checked less, and cannot
 //!   choose that for others.
-//! - Each message has [`LEAST_BYTES`] of its header and of answers for its check. What it needs more
-//!   comes from a pool for all messages of a core, which addresses and networks share (`budget`). One
-//!   piece and one answer may come on top.
+//! - Each message has [`LEAST_BYTES`] of its header and of answers for its check. What it needs
+//!   more comes from a pool for all messages of a core, which addresses and networks share
+//!   (`budget`). One piece and one answer may come on top.
 //! - A session has [`KEY_QUESTIONS_MAX`] questions for keys under way, and one for the policy of
 //!   the author's domain, which waits for no other.
-//! - Signatures are computed behind a gate, one a turn: those of the message first, and then those of its chain.
+//! - Signatures are computed behind a gate, one a turn: those of the message first, and then those
+//!   of its chain.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -51,7 +56,7 @@ pub(super) struct Checks {
     pub(super) under_way: usize,
     /// What is kept of messages and senders while they are checked.
     pub(super) kept: MemoryBudget,
-    /// Domains whose ARC results we trust.
+    /// Domains with ARC results that we trust.
     trusted_sealers: Vec<Name>,
 }
 
@@ -75,7 +80,7 @@ pub(super) struct Proof {
     /// How far its chain has been judged, and what it comes to, once that is known.
     chain_step: usize,
     chain: Option<ChainVerdict>,
-    /// Who is trusted among those who have handed it on, and says that it was its author's when it came to him.
+    /// The trusted forwarder that says that the message was its author's when it came there.
     voucher: Option<Name>,
     /// What is kept of it, in [`Checks::kept`].
     charge: Charge,
@@ -181,7 +186,7 @@ impl Proof {
         self.seek(caller, cx);
     }
 
-    /// Whether all is known that is to be, of a message that has ended. Goes on with finding it out.
+    /// Goes on with the check of a message that has ended. Returns whether all is known.
     ///
     /// Errors: there is no memory to check it now.
     pub(super) fn is_known(
@@ -299,7 +304,8 @@ impl Proof {
         policy.iter().filter(|policy| !is_asked(policy)).cloned().chain(keys).collect()
     }
 
-    /// What the domain of the author says, if it can be told which that is. What could prove the message its own if name servers answered is not held against it.
+    /// What the domain of the author says, if it can be told which that is. What could prove the
+    /// message its own if name servers answered is not held against it.
     fn author_says(&self) -> Result<Option<dmarc::Verdict>, Missing> {
         let Author::Of(author) = &self.author else { return Ok(None) };
         let verdict = self.check(author, &[Outcome::Pass], &[spf::Verdict::Pass])?;
@@ -311,7 +317,7 @@ impl Proof {
         Ok(Some(if is_open { dmarc::Verdict::TempError } else { verdict }))
     }
 
-    /// The same where signatures that come to one of these, and a sender of whom one of these is said, prove something.
+    /// The same, with these results of signatures and of the sender's check counted as proof.
     fn check(
         &self,
         author: &Name,

@@ -1,13 +1,16 @@
-//! Whether a recipient has room for a message, before it comes (RFC 5321 section 4.5.3.1.10, RFC 3463 X.2.2).
+//! Whether a recipient has room for a message, before it comes (RFC 5321 section 4.5.3.1.10, RFC
+//! 3463 X.2.2).
 //!
 //! | | |
 //! |---|---|
 //! | it would fit, were there less in his mailboxes | 452 4.2.2: it may later, and is to be tried again |
 //! | it is larger than all that he may have | 552 5.2.2: it never will |
 //!
-//! How large a message is its sender says (SIZE, RFC 1870), or it is taken for empty until it is there. Then the store decides, which has counted it (`store::quotas`), for all of
-//! its recipients together: so whoever does not say how large a message is names several recipients only where each has room for the largest. Others are to come in a transaction of
-//! their own (452 4.5.3).
+//! How large a message is its sender says (SIZE, RFC 1870), or it is taken for empty until it is
+//! there. Then the store decides, which has counted it (`store::quotas`), for all of its
+//! recipients together: so whoever does not say how large a message is names several recipients
+//! only where each has room for the largest. Others are to come in a transaction of their own (452
+//! 4.5.3).
 //!
 //! What an account of another core has is asked of that, and RCPT waits for the answer.
 
@@ -43,7 +46,7 @@ pub(super) enum Room {
 }
 
 impl Taken {
-    /// Whether it is known how much the account has, if that matters. It is asked for where it is not.
+    /// Whether it is known how much the account has, if that matters; else it is asked.
     pub(super) fn is_known(&mut self, account: AccountId, caller: Caller, cx: &mut Context<'_>) -> bool {
         if matches!(self, Taken::Known(known, _) if *known == account) || allowed(account, cx).is_none() {
             return true;
@@ -65,8 +68,7 @@ impl Taken {
         is_asked
     }
 
-    /// Whether an account has room for a message of which the sender has `declared` the size, and which has at most
-    /// `largest` octets.
+    /// Whether an account has room for a message of `declared` octets, of `largest` at most.
     ///
     /// Errors: it has none, or none is known to be left for a message of whatever size.
     pub(super) fn check(

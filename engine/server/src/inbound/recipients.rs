@@ -32,7 +32,7 @@ pub(super) fn may_answer(path: &ForwardPath<'_>, greeting_name: &str, host: &mut
     transaction.taken.is_known(account, *caller, cx)
 }
 
-/// Whether it is known what lists say of the client, if that matters for this recipient. Goes on with finding it out.
+/// Whether it is known what lists say of the client, if that is needed; else they are asked.
 fn is_looked_up(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     if path.is_postmaster() || host.inbound.lists.are_none() || host.cx.recipient(path).is_err() {
         return true;
@@ -77,7 +77,7 @@ pub(super) fn name(named: &smtp::Recipient<'_>, host: &mut SmtpHost<'_, '_>) -> 
     Ok(())
 }
 
-/// Whether an address stands for who sent a letter that was sent on; then he is to get what is said of it.
+/// Whether an address stands for the sender of a message that was forwarded: it gets the bounces.
 ///
 /// Errors: it says so, and does not; or this is said by somebody, who may as well write to him.
 fn is_returning(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> Result<bool, RecipientRefusal> {
@@ -105,7 +105,7 @@ fn is_returning(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> Result<b
     Ok(true)
 }
 
-/// Somebody here is to get the message of the open transaction, or whoever logged in names somebody elsewhere.
+/// The open transaction has a recipient: a local one, or one elsewhere after a login.
 fn add_recipient(named: &smtp::Recipient<'_>, host: &mut SmtpHost<'_, '_>) -> Result<(), RecipientRefusal> {
     let path = &named.path;
     let is_user = host.account().is_some();

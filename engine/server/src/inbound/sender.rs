@@ -1,7 +1,9 @@
-//! What is found out about who sends, before a message of a stranger's begins: whether the domain in whose name it comes lets this host send (SPF, crate `spf`).
+//! What is found out about a sender before a message from a stranger begins: whether the domain of
+//! its reverse path lets this host send (SPF, crate `spf`).
 //!
-//! DATA, or the first BDAT, waits for that, so a connection has at most one question under way, and none before it has named somebody here. What was found
-//! goes into the trace, and counts in what is found out about the message itself (`proof`); nothing is refused for it alone.
+//! DATA, or the first BDAT, waits for that. So a connection has at most one question under way, and
+//! none before it has named a recipient here. The result goes into the trace, and counts in the
+//! check of the message itself (`proof`). Nothing is refused for it alone.
 //!
 //! Invariants:
 //! - Mail does not wait for longer than [`PATIENCE`], whatever name servers do: then, or where a
@@ -107,8 +109,7 @@ impl Finding {
         Finding::Sought(Box::new(check))
     }
 
-    /// This came of a question. Says whether it was the last one that was asked here: else nothing waits for it any
-    /// more.
+    /// The result of a question. False: a later one was asked here, and nothing waits for this.
     pub(super) fn name_known(
         &mut self,
         number: QuestionNumber,

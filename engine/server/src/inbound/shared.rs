@@ -34,7 +34,7 @@ pub(crate) struct Inbound {
     pub(super) strangers: Strangers,
     /// How long a client from outside is listened to before it is greeted.
     pub(super) greeting_delay: Option<Micros>,
-    /// The senders whose messages are deferred until they come again, if any are.
+    /// The senders that are deferred until they come again, if any are.
     pub(super) greylist: Option<Greylist>,
     /// Lists of addresses that clients are looked up in.
     pub(super) lists: Lists,
@@ -61,7 +61,7 @@ pub(crate) struct InboundInUse {
 }
 
 impl Inbound {
-    /// `greylist_key`: the same on all cores, so that each knows what the others learn. The other keys are random.
+    /// `greylist_key`: the same on all cores, so each knows what others learn. The rest: random.
     pub(crate) fn new(configuration: &Configuration, seed: InboundSeed, wall: UnixTime) -> Inbound {
         let InboundSeed {
             cores,

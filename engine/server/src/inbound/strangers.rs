@@ -1,4 +1,5 @@
-//! Which clients are strangers, and which rules for strangers apply to them. What those rules are stands in `inbound` and in `mail::{Strangers, Greylist}`.
+//! Which clients are strangers, and which rules for strangers apply to them. What those rules are
+//! stands in `inbound` and in `mail::{Strangers, Greylist}`.
 
 use core::net::IpAddr;
 
@@ -6,7 +7,7 @@ use configuration::Access;
 use connections::{Caller, Protocol};
 use net::Net;
 
-/// Whether a host with this address is no stranger: it is in a network of ours, or in one that is not of the Internet.
+/// Whether a host is no stranger: its network is ours, or not of the Internet.
 pub(crate) fn is_near(address: IpAddr, net: &Net) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => {
@@ -25,7 +26,7 @@ pub(crate) fn is_strange(caller: Caller, net: &Net) -> bool {
     caller.service_entry().protocol == Protocol::Smtp && !is_near(caller.address, net)
 }
 
-/// Whether the rules for strangers apply to the client: the configuration does not exempt its network.
+/// Whether the rules for strangers apply to the client: its network is not exempt.
 pub(crate) fn is_judged(caller: Caller, net: &Net, access: &Access) -> bool {
     is_strange(caller, net) && !access.is_unthrottled(caller.address)
 }

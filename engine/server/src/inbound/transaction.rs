@@ -26,7 +26,7 @@ pub(crate) struct Transaction {
     pub(super) declared: Option<u64>,
     pub(super) taken: Taken,
     pub(super) permission: Permission,
-    /// The one recipient has no room for the largest message, and nobody knows how large this one is.
+    /// The one recipient has no room for the largest message, and no size is declared.
     pub(super) is_narrow: bool,
     /// Why its message is not kept, in the words of the filter.
     pub(super) reason: String,

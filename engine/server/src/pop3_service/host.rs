@@ -33,7 +33,7 @@ pub(crate) struct Pop3 {
 }
 
 impl Pop3 {
-    /// A removal has ended, of the session that had this frame and is gone: after the last one the maildrop is unlocked.
+    /// A removal of a session that is gone has ended: after the last one the maildrop is unlocked.
     pub(crate) fn orphan_ended(&mut self, frame: FrameId, store: &mut Archive) {
         let Some(place) = self.orphans.iter().position(|orphan| orphan.frame == frame) else { return };
         if self.orphans.get_mut(place).is_some_and(|orphan| orphan.outstanding.arrived()) {

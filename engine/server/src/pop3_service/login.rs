@@ -35,7 +35,7 @@ pub(super) fn decide(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     }
 }
 
-/// The maildrop of an attempt that was granted is open, or is not to be had. It comes back if no attempt waits for it.
+/// A maildrop is open, or cannot be opened. It is returned if no login waits for it.
 pub(super) fn opened(opened: Opened, session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) -> Option<Opened> {
     if host.state.attempt.as_ref().is_none_or(|attempt| attempt.state != AttemptState::Granted) {
         return Some(opened);

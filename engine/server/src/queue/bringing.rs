@@ -118,7 +118,7 @@ impl Courier {
         }
     }
 
-    /// AttemptCx on what was read, or reads on; what is complete is delivered.
+    /// Hands on what was read, or reads on; what is complete is delivered.
     pub(super) fn hand(&mut self, deed: Deed, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
         let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
         let continuation = cx.continuation(Point::Attempt);

@@ -1,12 +1,14 @@
-//! What administrators want to know of the queue, and want done with it: on each core, with the entries that it owns.
+//! What administrators ask of the queue: on each core, with the entries that it owns.
 //!
-//! An order is one frame in a table, a zero-wait thread like a courier. It reads who an entry is for where nobody has yet, has up to [`BATCH`] entries marked or removed at a time, and tells
-//! whoever asked when all of that is durable. What then stands in the store says how it stands with each.
+//! An order is one frame in a table, a zero-wait thread like a courier. It reads the recipients of
+//! entries that were not read yet, has up to [`BATCH`] entries marked or removed at a time, and
+//! replies when all of that is durable. The store then says how it stands with each.
 //!
 //! Invariants:
-//! - What is held, returned or deleted has no courier: he is called back first, or, where the host may have the letter already, the entry is left alone, and that is told.
+//! - An entry that is held, returned or deleted has no courier. The courier is called back first.
+//!   Where the host may have the message already, the entry is left alone, and the reply says so.
 //! - What has been told to be held, returned or deleted does not leave, also after a power cut.
-//! - An order looks at [`LOOKED_AT_MAX`] entries a turn at most, and a core works on [`ORDERS_MAX`] at a time.
+//! - An order looks at [`LOOKED_AT_MAX`] entries a turn at most; a core has [`ORDERS_MAX`] orders.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -45,7 +47,7 @@ pub(super) struct Orders {
     at_work: FrameTable<Box<Order>>,
     /// Those who go on in the next turn.
     again: Vec<FrameId>,
-    /// What is told to those who have asked.
+    /// The replies, and where each goes.
     told: VecDeque<(Ticket, QueueTold)>,
 }
 
@@ -76,7 +78,7 @@ enum Work {
 struct Handle {
     handling: Handling,
     which: Which,
-    /// What is done with together; so many of them the store was asked for, and so many have no answer.
+    /// The batch; how many of it the store was asked for, and how many have no answer.
     batch: Vec<Place>,
     asked: usize,
     under_way: usize,
@@ -129,8 +131,8 @@ impl Orders {
     /// The order of the frame does something, and goes on.
     pub(super) fn step(&mut self, mut cx: OrderCx<'_, '_>, act: impl FnOnce(&mut Order, &mut OrderCx<'_, '_>)) {
         let frame = cx.frame;
-        // One that the store had no time for stands in `again`, and may be over before its turn: what
-        // it had asked for has come, and the rest was refused at once.
+        // One that the store had no time for stands in `again`, and may be over before its turn:
+        // what it had asked for has come, and the rest was refused at once.
         let Some(order) = self.at_work.get_mut(frame) else { return };
         act(order, &mut cx);
         let asker = order.asker;
@@ -328,7 +330,7 @@ impl Order {
 }
 
 impl Handle {
-    /// Takes up what is meant, from the cursor on, until a batch is full. Returns an entry of which it has to be read first where it is for.
+    /// Fills a batch from the cursor on. Returns an entry with recipients that are to be read first.
     fn gather(&mut self, cursor: &mut Option<Place>, budget: &mut usize, cx: &mut OrderCx<'_, '_>) -> Option<Place> {
         let domain = match &self.which {
             Which::One(posted) => {

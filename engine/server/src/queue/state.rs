@@ -1,6 +1,6 @@
-//! What is to leave from the outboxes of a core: which entry waits for what, and whose turn it is.
+//! What is to leave from the outboxes of a core: which entry waits for what, and which is next.
 //!
-//! It knows no delivery attempt. An attempt works with it, and says at its end how it stands with its entry.
+//! It knows no delivery attempt: an attempt works with it, and in the end tells the entry's state.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -40,7 +40,8 @@ pub(super) struct Queue {
     pub(super) standings: Standings,
     pub(super) shares: Shares,
     pub(super) deadlines: DelayQueue,
-    /// Those who go on in the next turn, and at this time at the latest: whom the store has refused something that they ask for again, and who has more to compute.
+    /// The attempts that go on in the next turn, and at this time at the latest: those that the
+    /// store has refused something that they ask for again, and those with more to compute.
     again: Vec<FrameId>,
     again_at: Instant,
     pub(super) destinations: Destinations,
@@ -125,7 +126,7 @@ impl Queue {
         self.is_serving && (self.is_to_look || !self.unlooked.is_empty() || !self.released.is_empty())
     }
 
-    /// The first entry that waits of those whose accounts may have another attempt.
+    /// The first entry that waits and has an account that may have another attempt.
     fn next_waiting(&self) -> Option<(Instant, Place)> {
         // While a place is free all may have it but accounts that have some: so few are looked at.
         let is_any_free = self.is_serving && self.shares.is_any_free();
@@ -181,7 +182,8 @@ impl Queue {
         core::mem::take(&mut self.again)
     }
 
-    /// A destination is left alone. What waits for others to leave the road there is looked at, and waits for the same time if it is not too old for that.
+    /// A destination is left alone. What waits for others to leave the road there is looked at,
+    /// and waits for the same time if it is not too old for that.
     pub(super) fn leave_alone(&mut self, destination: &str) {
         self.released.extend(self.behind.remove(destination));
     }
@@ -264,7 +266,8 @@ impl Queue {
         }
     }
 
-    /// Who was to try a road has not, and nobody knows which. Where nobody is the next one may, who else would wait for nobody.
+    /// An attempt has ended without a try at a destination, and it is not known which that was. At
+    /// each destination without an attempt the next entry may try: else it would wait for none.
     fn let_others_try(&mut self) {
         let Queue { behind, destinations, .. } = self;
         let free: Vec<String> = behind.keys().filter(|name| !destinations.is_called(name)).cloned().collect();

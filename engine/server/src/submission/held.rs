@@ -39,10 +39,10 @@ const HOLDS_MAX: usize = 1024;
 /// Of these, those that leave at a time.
 const CARRIED_MAX: usize = 8;
 
-/// When a letter is tried again whose carrier was refused something.
+/// When a message is tried again after its job was refused something.
 const AGAIN: Micros = Micros::from_secs(60);
 
-/// The letters that a core holds.
+/// The messages that a core holds.
 pub(crate) struct Submission {
     letters: FrameTable<Held>,
     places: BTreeMap<Place, FrameId>,
@@ -50,7 +50,7 @@ pub(crate) struct Submission {
     /// Those whose deadline has come.
     due: VecDeque<FrameId>,
     carried: usize,
-    /// Those whose carrier found the store busy.
+    /// Jobs that found the store busy.
     again: Vec<FrameId>,
     /// Whether there may be some that have no place.
     is_to_look: bool,
@@ -68,9 +68,9 @@ struct Held {
 }
 
 enum Stage {
-    /// Its deadline has not come, or it waits for a carrier.
+    /// Its deadline has not come, or it waits for its turn to leave.
     Waiting,
-    /// It leaves, with the letter that is on its way to one of those whom it is for.
+    /// It leaves, with the copy that is on its way to one of its recipients.
     Leaving(Box<SubmissionJob>, Option<LetterId>),
 }
 
@@ -117,7 +117,7 @@ impl Submission {
         }
     }
 
-    /// A letter does not leave. Returns what it answers; `None`: it does leave, or has none to wait for.
+    /// A message does not leave. Returns what it answers; `None`: it is leaving, or is not held.
     pub(crate) fn take_back(&mut self, place: Place) -> Option<Option<(MailboxId, Uid)>> {
         let frame = self.places.get(&place).copied()?;
         let held = self.letters.get(frame).filter(|held| matches!(held.stage, Stage::Waiting))?;
@@ -199,7 +199,7 @@ impl Submission {
         !self.due.is_empty() && self.is_serving && self.carried < CARRIED_MAX
     }
 
-    /// The next letter that is to leave, with a carrier.
+    /// The next message that is to leave, with a job.
     fn next_to_leave(&mut self) -> Option<FrameId> {
         while self.can_begin() {
             let frame = self.due.pop_front()?;
@@ -221,7 +221,7 @@ impl Submission {
         }
     }
 
-    /// A carrier has gone a step.
+    /// A job has gone a step.
     fn stepped(
         &mut self,
         frame: FrameId,

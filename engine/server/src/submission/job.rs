@@ -1,23 +1,29 @@
-//! A letter that was held leaves: it is brought to each whom it is for, and then goes into Sent.
+//! A message that was held leaves: it is delivered to each recipient, and then goes into Sent.
 //!
-//! It stays one message all the while, in Drafts until everybody has it, and its flags say how far it has come. Each step begins when the one before it is durable:
+//! It stays one message all the while, in Drafts until all recipients have it, and its flags say how
+//! far it has come. Each step begins when the one before it is durable:
 //!
 //! | flags | what is known | what is done |
 //! |---|---|---|
-//! | `HELD` | nobody has it | whom it is for is read; it is marked `LEAVING` |
-//! | `LEAVING` | nothing takes it back; some may have it | it is brought to one after the other, and for all who are elsewhere into its writer's outbox; then it is marked `LEFT` |
-//! | `LEFT` | everybody has it | what it answers is marked so; with each the note that it has arrived is forgotten; then it is filed into Sent, which takes the mark away |
+//! | `HELD` | no recipient has it | its recipients are read; it is marked `LEAVING` |
+//! | `LEAVING` | nothing takes it back; some may have it | it is delivered to one local recipient after the other, and for all others into its writer's outbox; then it is marked `LEFT` |
+//! | `LEFT` | all have it | the message that it answers is marked so; the notes of its arrivals are forgotten; then it is filed into Sent, which takes the mark away |
 //!
 //! Invariants:
-//! - Whoever begins anew after a power cut does what the flags say, from the beginning. A recipient who has it refuses it a second time, by the note that came with it
-//!   ([`Refusal::Arrived`]); and the notes go only when nobody brings it any more. So each gets it once.
-//! - A letter that somebody among its recipients could not get does not leave: it is a draft again. Once it leaves that is not asked any more.
-//! - Whoever is here and has no room for it gets it by an entry of the outbox of his own, for which couriers try again and again. That entry is noted as others are: so he does not
-//!   get it here, too, where there is room for it after a power cut.
+//! - After a power cut a job does what the flags say, from the beginning. A recipient that has the
+//!   message refuses it a second time, by the note that came with it ([`Refusal::Arrived`]), and the
+//!   notes go only when no job delivers it any more. So each gets it once.
+//! - A message with a recipient that cannot get it does not leave: it is a draft again. Once it
+//!   leaves that is not asked any more.
+//! - A local recipient without room for it gets it by an entry of its own in the outbox, for which
+//!   couriers try again and again. That entry is noted as others are. So the recipient does not get
+//!   it twice where there is room for it after a power cut.
 //! - One thing is under way at a time.
-//! - What signs a letter stands above the draft since that was written, and above each copy: it is appended last there, too. Signatures say nothing of `Bcc`.
+//! - The signatures of a message stand above the draft, and above each copy: they are appended last
+//!   there, too. They say nothing of `Bcc`.
 //!
-//! What a letter answers only this life of the machine knows: after a power cut it is not marked. Marked before, it would be so for a letter that was taken back.
+//! Which message it answers is known only in this life of the machine: after a power cut that is not
+//! marked. Marked before, it would be so for a message that was taken back.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -108,8 +114,7 @@ pub(super) enum SubmissionProgress {
 }
 
 impl SubmissionJob {
-    /// A job for a message among the account's drafts. `answers`: the message of the account that it
-    /// answers, if that is known.
+    /// A job for a draft of the account. `answers`: the message that it answers, if that is known.
     pub(super) fn new(account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>) -> SubmissionJob {
         SubmissionJob {
             account,
@@ -223,7 +228,7 @@ impl SubmissionJob {
         Ok(())
     }
 
-    /// Reads the next part: the head, which is a part by itself, comes behind all others, as it is appended.
+    /// Reads the next part: the head is a part by itself and comes last, as it is appended.
     fn read_on(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         let (info, continuation) = (self.info(host)?, host.continuation);
         let behind_head = info.octets.saturating_sub(info.head);
@@ -289,7 +294,7 @@ impl SubmissionJob {
         Ok(())
     }
 
-    /// The next one of those who are here, or the next entry of the outbox, and what stands above the letter there. Each has an origin of its own.
+    /// The next local recipient or entry of the outbox, each with its own origin and fields above.
     fn next_one(&self, host: &JobHost<'_, '_>) -> Result<Option<(Recipient, Vec<u8>)>, Refusal> {
         let Guid(guid) = self.info(host)?.guid;
         let origin = |guid| Some(Origin::of(self.account, Guid(guid)));
@@ -348,7 +353,7 @@ impl SubmissionJob {
         Ok(())
     }
 
-    /// The accounts that a letter is for, each once, and the addresses of those who are elsewhere. False: somebody cannot get it.
+    /// Finds the accounts it is for, each once, and addresses elsewhere. False: one cannot get it.
     fn look_at_addresses(&mut self, host: &JobHost<'_, '_>) -> bool {
         let header = Header::new(self.beginning.octets());
         let fields = ["To", "Cc", "Bcc"].into_iter().filter_map(|name| header.field(name));

@@ -42,7 +42,7 @@ pub(crate) struct HttpCall<'c> {
 }
 
 impl HttpCall<'_> {
-    /// The name under which a client that asks for `host` finds us over TLS: never another server's.
+    /// The name under which a client that asks for `host` finds us over TLS, and no other server.
     pub(super) fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str {
         if self.cx.connections.tls().is_named(host) { host } else { &self.web.hostname }
     }

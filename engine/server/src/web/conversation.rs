@@ -25,11 +25,11 @@ use super::host::{HttpHost, kept_for};
 use super::passwords::Making;
 use super::session::HttpSession;
 
-/// Bytes of responses that a client may leave unread before its next request is looked at: so those who never read cannot
-/// have all the memory.
+/// Bytes of responses that a client may leave unread before its next request is looked at. So
+/// clients that never read cannot have all the memory.
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of bodies above which no further certificate is let in: those who read and write mail need the room more.
+/// Bytes of bodies above which no further certificate is let in: the webmail needs the room more.
 const CERTIFICATES_BYTES_MAX: usize = 8 * UPLOAD_BYTES_MAX;
 
 /// One HTTP connection.
@@ -204,7 +204,7 @@ impl HttpConversation {
         }
     }
 
-    /// He who asks is not who he says.
+    /// The login has failed.
     fn refused(&mut self, purpose: &Purpose, has_too_many: bool, call: &mut HttpCall<'_>) {
         match purpose.refused(has_too_many, &call.web.hostname) {
             Refused::Reply(reply) => self.replied(reply, call),
@@ -222,7 +222,7 @@ impl HttpConversation {
         self.with(call, |session, host| session.admitted(admission, host));
     }
 
-    /// It is known who asks.
+    /// The login was right.
     fn granted(&mut self, wish: Wish, is_administrator: bool, call: &mut HttpCall<'_>) {
         let reply = match wish {
             _ if !is_administrator => Reply::refusal(Status::Forbidden),
@@ -282,7 +282,7 @@ impl HttpConversation {
         }
     }
 
-    /// Those have answered whom a request was sent to.
+    /// The core to which a request was sent has answered.
     pub(crate) fn visit_answered(&mut self, told: Told, call: &mut HttpCall<'_>) {
         self.errand_answered(told, call);
         self.settle(call);

@@ -185,7 +185,7 @@ impl http::Actions for HttpHost<'_, '_> {
     }
 
     fn set_deadline(&mut self, after: Option<Micros>) {
-        // The answer that is held back has the only one that there is; the session sets its own again with it.
+        // The answer held back has the only one; the session sets its own again with it.
         if self.errand.as_ref().is_some_and(|errand| errand.is_held_back()) {
             return;
         }

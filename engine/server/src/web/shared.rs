@@ -98,7 +98,7 @@ impl Web {
         self.request(WebRequest::Visit(account, frame, Box::new(visit)));
     }
 
-    /// A visit was answered whose form had so many bytes.
+    /// A visit was answered. `form_bytes`: of its form.
     pub(crate) fn answered(&mut self, form_bytes: usize) {
         self.bodies -= form_bytes;
     }

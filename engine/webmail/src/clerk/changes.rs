@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - Nothing is erased that was not thrown away before. Who erases what is not in Trash or Junk throws it away.
-//! - A letter that is on its way is left alone: what becomes of it is for `holding` and the server's submission to say.
+//! - A message that is on its way is left alone: `holding` and the server's submission say what
+//!   becomes of it.
 
 use alloc::collections::VecDeque;
 use alloc::format;

@@ -1,7 +1,7 @@
-//! A letter that somebody has written: sent to people on this machine, kept as a draft, or dropped.
+//! A message that was written: sent to people on this machine, kept as a draft, or dropped.
 //!
-//! A letter that is sent is held first, as a draft that is marked so, from which the server's submission brings it to all; or where its writer wants no such hold, all get
-//! it in one delivery, he a copy into Sent: either all have it, or nobody has.
+//! A message that is sent is held first, as a marked draft, which the server's submission delivers.
+//! Where its writer wants no hold, all get it in one delivery, with a copy for Sent, or none does.
 //!
 //! Invariants:
 //! - What was written is never lost. When something is refused, the page comes back with all that was written on it, and with the reason.
@@ -324,7 +324,7 @@ impl Writing {
         }
     }
 
-    /// Whose it is if it is held, for the present: its writer's alone. What goes to others is held in any case, be it for no time: a carrier brings it.
+    /// The accounts that get it now: only the writer's if it is held, as is all mail for elsewhere.
     fn held_or(
         &mut self,
         (recipients, is_for_others): (Vec<Recipient>, bool),
