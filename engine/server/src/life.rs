@@ -321,9 +321,7 @@ impl Engine {
             self.common.store.leave_others();
             // They were told at the same time as this core, and may have more to do.
             let patience = if self.core == CoreId::FIRST { FAREWELL + REST + REST } else { FAREWELL + REST };
-            let until = self.common.turn.now + patience;
-            self.life = Life::AwaitingOthers { until };
-            self.stop_after_others(until);
+            self.life = Life::AwaitingOthers { until: self.common.turn.now + patience };
         }
     }
 
@@ -351,7 +349,8 @@ impl Engine {
     }
 
     /// No core goes while another may ask it for something, or has to send its last words; so the first one, which has the disk, goes
-    /// last.
+    /// last. This is a later turn than the one that had the core's last lines for the console: once
+    /// the first core knows that no other is left, the machine may end before they print anything.
     fn stop_after_others(&mut self, until: Instant) {
         let is_heard = self.parcels.as_ref().is_none_or(|parcels| parcels.under_way() == 0);
         if !(is_heard && self.are_others_over()) && self.common.turn.now < until {

@@ -128,10 +128,14 @@ impl Engines {
         machine.begin_turn(CoreId(core));
         let other = usize::from(core).checked_sub(1).and_then(|place| self.others.get_mut(place));
         let one = other.unwrap_or(&mut self.first);
+        let printed = machine.console.len();
         one.next = match one.engine.turn(machine) {
             Next::At(at) => Next::At(machine.when(CoreId(core), at)),
             next => next,
         };
+        // The first core, once told, ends the machine in the middle of another's turn.
+        let is_told = core > 0 && is_over(one);
+        assert!(!is_told || machine.console.len() == printed, "core {core} prints when it may be too late");
     }
 
     /// What is in use on each core.
