@@ -74,6 +74,7 @@ mod submission;
 mod tls;
 mod trusted;
 mod two;
+mod unanswered;
 mod uploads;
 mod vanishing;
 mod waiting;

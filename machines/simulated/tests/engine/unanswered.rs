@@ -1,0 +1,114 @@
+//! Requests for a core that does not answer: its link takes so many of them, and no client is left without a reply.
+
+#![allow(clippy::indexing_slicing, reason = "a test may fail")]
+
+use channel::CREDITS;
+use http::Site;
+use machine::Micros;
+use server::Sizes;
+use simulated::MemoryDisk;
+
+use super::room::shielded::{Shielded, Trust};
+use super::room::{CONFIGURATION, Room, Talk};
+use super::webmail::{Browser, answer};
+use crate::CORES;
+
+/// Requests beyond what a link takes.
+const BEYOND: usize = 3;
+/// Hosts that they come from: one alone may not have so many connections.
+const HOSTS: usize = 4;
+
+/// Connections to the first core, ready for a request, and what went to other cores on the way.
+fn connect_to_first(room: &mut Room, count: usize, browser: &Browser) -> (Vec<Shielded>, Vec<Talk>) {
+    let hosts: Vec<usize> = (0..HOSTS).map(|_| room.add_host()).collect();
+    let (mut first, mut elsewhere) = (Vec::new(), Vec::new());
+    for host in hosts.iter().cycle() {
+        if first.len() == count {
+            break;
+        }
+        let talk = room.connect_from(*host, 443);
+        room.until("a core has it", |room| room.engines.in_use().sessions > first.len() + elsewhere.len());
+        if room.engines.in_use_on_each()[0].sessions > first.len() {
+            let mut shielded = room.shield(talk, &browser.settings);
+            room.shake_hands(&mut shielded);
+            first.push(shielded);
+        } else {
+            elsewhere.push(talk);
+        }
+    }
+    (first, elsewhere)
+}
+
+fn say(room: &mut Room, shielded: &mut Shielded, browser: &Browser) {
+    let cookie = browser.cookie.as_ref().map_or("", |cookie| cookie);
+    let head = format!("GET /mail/box/1 HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n");
+    room.say_shielded(shielded, head.as_bytes());
+}
+
+/// Lets time pass in which a core that has its turns answers, and hears what there is.
+fn wait(room: &mut Room, all: &mut [Shielded]) {
+    for _ in 0..3 {
+        room.pass(Micros::from_millis(100));
+        all.iter_mut().for_each(|shielded| room.exchange(shielded));
+    }
+}
+
+/// The core that has the mail of the browser's user, if it is not the first.
+fn owner(room: &mut Room, browser: &Browser) -> Option<u8> {
+    (1..CORES).find(|core| {
+        let (mut one, elsewhere) = connect_to_first(room, 1, browser);
+        room.engines.hold(Some(*core));
+        say(room, &mut one[0], browser);
+        wait(room, &mut one);
+        let is_owner = one[0].heard.is_empty();
+        room.engines.hold(None);
+        assert_eq!(answer(room, &mut one[0]).status, 200);
+        leave(room, one, &elsewhere);
+        is_owner
+    })
+}
+
+fn leave(room: &mut Room, first: Vec<Shielded>, elsewhere: &[Talk]) {
+    first.into_iter().for_each(|shielded| room.part_shielded_only(shielded));
+    elsewhere.iter().for_each(|talk| room.abort(talk));
+    room.until_nothing_is_in_use();
+}
+
+/// Holds the core that has the mail of the user `name`, when so many ask for it that its link does not
+/// take all requests. False where the first core has it.
+fn hold_owner(room: &mut Room, trust: &Trust, name: &str) -> bool {
+    let mut browser = Browser::new(trust);
+    browser.log_in(room, name, "lovelace");
+    browser.hang_up(room);
+    room.until_nothing_is_in_use();
+    let Some(owner) = owner(room, &browser) else { return false };
+    let (mut all, elsewhere) = connect_to_first(room, CREDITS + BEYOND, &browser);
+    room.engines.hold(Some(owner));
+    for shielded in &mut all {
+        say(room, shielded, &browser);
+    }
+    wait(room, &mut all);
+    let refused = all.iter().filter(|shielded| !shielded.heard.is_empty()).count();
+    assert_eq!(refused, BEYOND);
+    room.engines.hold(None);
+    let statuses: Vec<u16> = all.iter_mut().map(|shielded| answer(room, shielded).status).collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 503).count(), BEYOND);
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), CREDITS);
+    leave(room, all, &elsewhere);
+    true
+}
+
+#[test]
+fn a_core_that_does_not_answer_leaves_no_client_without_a_reply() {
+    let trust = Trust::new("mail.barepost.test");
+    let configuration = format!("{CONFIGURATION}unthrottled_from = [\"10.0.0.0/24\"]\n");
+    let sizes = Sizes::for_memory(4 * Sizes::memory_bytes_min(CORES), CORES).expect("it is enough");
+    // Who owns an account is left to chance.
+    let is_held = (31..40).any(|seed| {
+        let (disk, certificates) = (MemoryDisk::blank(256 << 20), vec![trust.certificate.clone()]);
+        let mut room = Room::certified(seed, disk, sizes, &configuration, Site::default(), certificates);
+        room.until("the engine serves", |room| room.console_says("serving"));
+        hold_owner(&mut room, &trust, "ada") || hold_owner(&mut room, &trust, "grace")
+    });
+    assert_eq!(is_held, CORES > 1);
+}
