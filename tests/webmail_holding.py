@@ -1,4 +1,4 @@
-"""Letters that are held until they leave: counted down on the page, taken back, or delivered, with their files. A part of `webmail.py`."""
+"""Letters that are held until they leave: counted down on the page, taken back, or delivered, with their files. A part of `webmail_sending.py`."""
 
 import random
 
@@ -73,6 +73,9 @@ class Holding:
         self.assertIn("it is a draft again", browser.text(".notice"))
         self.assertIn(file.name, browser.text("ul.attachments"))
         self.assertEqual(browser.value("#subject"), subject)
+        # Nothing is looked at while this one is held.
+        self.hold("ada", 10)
+        self.addCleanup(self.hold, "ada", 30)
         browser.follow("button[value=send]")
         self.leaves(subject)
         self.log_in("grace")

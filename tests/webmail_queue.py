@@ -1,4 +1,4 @@
-"""The queue of what waits to leave, as administrators have it: looked at, held, released, tried at once and deleted; and the outbox of who has sent it. A part of `webmail.py`.
+"""The queue of what waits to leave, as administrators have it: looked at, held, released, tried at once and deleted; and the outbox of who has sent it. A part of `webmail_sending.py`.
 
 One domain's mail goes to a host on loopback that refuses it for now until it is told not to; for all others no name server answers.
 """

@@ -1,4 +1,4 @@
-"""Letters while they are written: kept by themselves, with files that are dropped on them, and safe whatever goes wrong. A part of `webmail.py`."""
+"""Letters while they are written: kept by themselves, with files that are dropped on them, and safe whatever goes wrong. A part of `webmail_sending.py`."""
 
 import base64
 import random

@@ -24,25 +24,24 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("mpop", "mpop"),
     ("fetchmail", "fetchmail"),
 ];
-/// The script that watches whom browsers contact.
-const PRIVACY: &str = "tests/webmail_privacy.py";
 /// The script that asks axe-core.
 const ACCESS: &str = "tests/webmail_access.py";
-/// Programs that only one script needs: the script, the program, and the package that holds it.
-const PROGRAMS_OF_ONE: &[(&str, &str, &str)] = &[
-    ("tests/browser.py", "chromium", "chromium"),
-    ("tests/webmail.py", "chromium", "chromium"),
-    ("tests/webmail.py", "chromedriver", "chromium-driver"),
-    (ACCESS, "chromium", "chromium"),
-    (ACCESS, "chromedriver", "chromium-driver"),
-    (CORPUS, "chromium", "chromium"),
-    (CORPUS, "chromedriver", "chromium-driver"),
-    (PRIVACY, "chromium", "chromium"),
-    (PRIVACY, "chromedriver", "chromium-driver"),
-    (PRIVACY, "firefox-esr", "firefox-esr"),
-    ("tests/webmail_pictures.py", "chromium", "chromium"),
-    ("tests/webmail_pictures.py", "chromedriver", "chromium-driver"),
-    (checkers::SCRIPT, "testssl", "testssl.sh"),
+/// Programs and the packages that hold them, and the scripts that need them.
+const PROGRAMS_OF_SOME: &[(&str, &str, &[&str])] = &[
+    ("chromium", "chromium", BROWSING),
+    ("chromedriver", "chromium-driver", BROWSING),
+    ("firefox-esr", "firefox-esr", &["tests/webmail_privacy.py"]),
+    ("testssl", "testssl.sh", &[checkers::SCRIPT]),
+];
+/// The scripts that browse with Chromium.
+const BROWSING: &[&str] = &[
+    "tests/browser.py",
+    "tests/webmail.py",
+    "tests/webmail_sending.py",
+    "tests/webmail_privacy.py",
+    "tests/webmail_pictures.py",
+    ACCESS,
+    CORPUS,
 ];
 /// The script that reads the letters with which CPython tests its own reading of mail.
 const CORPUS: &str = "tests/webmail_corpus.py";
@@ -116,12 +115,11 @@ pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString
     static FETCHING: Mutex<()> = Mutex::new(());
     // Nothing lies behind the lock that a panic could have spoilt.
     let _alone = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);
-    let of_one =
-        PROGRAMS_OF_ONE.iter().filter(|(of, ..)| *of == script).map(|(_, program, package)| (*program, *package));
+    let of_some = PROGRAMS_OF_SOME.iter().filter(|(.., scripts)| scripts.contains(&script));
     let missing: Vec<&str> = PROGRAMS
         .iter()
         .copied()
-        .chain(of_one)
+        .chain(of_some.map(|(program, package, _)| (*program, *package)))
         .filter(|(program, _)| house::program(program).is_none())
         .chain(LIBRARIES.iter().copied().filter(|(library, _)| !has_library(library)))
         .chain(MODULES.iter().copied().filter(|(module, _)| !has_module(module)))
