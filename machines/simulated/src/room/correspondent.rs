@@ -11,6 +11,7 @@ use sometimes::sometimes;
 use super::approach::Approach;
 use super::around::{Around, Progress};
 use super::deeds::{Deed, Written};
+use super::doubt::Known;
 use super::fixture::{ACCOUNTS, AT_WEBMAIL, HOSTNAME, INBOX};
 use super::letter::LetterId;
 use super::line::{Line, field, in_one};
@@ -43,8 +44,8 @@ pub(super) enum Waiting {
     Told(Deed),
     /// The page of a draft that was kept.
     Draft(LetterId),
-    /// Its settings, where the name was one of these.
-    Settings(Vec<String>),
+    /// Its settings, where the name may be one of these.
+    Settings(Known<String>),
     Goodbye,
 }
 
@@ -241,7 +242,7 @@ impl Correspondent {
                 }
                 self.goes_on(line, around);
             }
-            Waiting::Settings(names) => self.saw_settings(&names, page, line, around),
+            Waiting::Settings(known) => self.saw_settings(&known, page, line, around),
             Waiting::Goodbye => {
                 self.said_goodbye(page, around);
                 return Progress::IsDone;

@@ -6,7 +6,7 @@ use sometimes::sometimes;
 
 use super::around::{Around, Progress};
 use super::correspondent::{Correspondent, Waiting};
-use super::doubt::Asked;
+use super::doubt::{Asked, Known};
 use super::fixture::{ACCOUNTS, AT_WEBMAIL, DRAFTS, INBOX};
 use super::letter::{LetterId, OWN};
 use super::line::Line;
@@ -72,8 +72,7 @@ impl Correspondent {
                 self.searches(letter, line, around);
             }
             2 => {
-                let names = around.ledger.name.all().to_vec();
-                self.get("/mail/settings", Waiting::Settings(names), line);
+                self.get("/mail/settings", Waiting::Settings(around.ledger.name.known()), line);
             }
             4..=5 => self.moves(line, around),
             6 => self.stars(line, around),
@@ -278,8 +277,7 @@ impl Correspondent {
             }
             Deed::Chooses(asked) if words == "Saved." => {
                 around.ledger.name.done(asked);
-                let names = around.ledger.name.all().to_vec();
-                return self.get("/mail/settings", Waiting::Settings(names), line);
+                return self.get("/mail/settings", Waiting::Settings(around.ledger.name.known()), line);
             }
             // A message that goes to another server as well leaves a moment later.
             Deed::Writes(Written::Sent(_, elsewhere), letter) if words == "Your letter was sent." => {
@@ -306,11 +304,19 @@ impl Correspondent {
         self.list(self.mailbox, line, around);
     }
 
-    /// The page of its settings shows the name that was chosen.
-    pub(super) fn saw_settings(&mut self, names: &[String], page: &Page, line: &mut Line, around: &mut Around<'_>) {
+    /// The page of its settings shows a name that was chosen.
+    pub(super) fn saw_settings(
+        &mut self,
+        known: &Known<String>,
+        page: &Page,
+        line: &mut Line,
+        around: &mut Around<'_>,
+    ) {
         if let Some(name) = page.value_of("name").filter(|_| self.account == AT_WEBMAIL) {
-            let is_known = names.contains(&name) || around.ledger.name.may_be(&name);
-            assert!(is_known, "{name} is the name, and nobody chose that but {names:?}");
+            assert!(
+                around.ledger.name.was_since(known, &name),
+                "{name} is the name, and nobody chose that since it was one of {known:?}"
+            );
         }
         self.list(self.mailbox, line, around);
     }

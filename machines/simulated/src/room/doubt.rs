@@ -13,9 +13,17 @@ pub(super) struct Doubt<T> {
     under_way: u32,
     /// Of those under way several were so at once.
     is_disturbed: bool,
-    /// How often it was asked to change, and how often it was settled.
-    changes: u64,
+    /// All that it was asked to become, in this order.
+    wanted: Vec<T>,
+    /// How often it was settled.
     settled: u64,
+}
+
+/// What it might be when somebody asked for it.
+#[derive(Clone, Debug)]
+pub(super) struct Known<T> {
+    may_be: Vec<T>,
+    changes: usize,
 }
 
 /// A change that was asked for.
@@ -23,7 +31,7 @@ pub(super) struct Doubt<T> {
 pub(super) struct Asked<T> {
     to: T,
     before: Vec<T>,
-    change: u64,
+    change: usize,
     settled: u64,
 }
 
@@ -35,7 +43,7 @@ impl<T: Clone + PartialEq + Debug> Doubt<T> {
 
     /// It is one of these.
     pub(super) fn between(may_be: Vec<T>) -> Doubt<T> {
-        Doubt { may_be, under_way: 0, is_disturbed: false, changes: 0, settled: 0 }
+        Doubt { may_be, under_way: 0, is_disturbed: false, wanted: Vec::new(), settled: 0 }
     }
 
     /// What it is, if there is no doubt.
@@ -47,28 +55,34 @@ impl<T: Clone + PartialEq + Debug> Doubt<T> {
         self.may_be.contains(what)
     }
 
-    /// All that it may be.
-    pub(super) fn all(&self) -> &[T] {
-        &self.may_be
+    /// What it may be now, for who asks for it.
+    pub(super) fn known(&self) -> Known<T> {
+        Known { may_be: self.may_be.clone(), changes: self.wanted.len() }
+    }
+
+    /// Whether it may have been `what` at any time since that was `known`: what others change while
+    /// an answer is on its way may be changed again before it arrives.
+    pub(super) fn was_since(&self, known: &Known<T>, what: &T) -> bool {
+        known.may_be.contains(what) || self.wanted.iter().skip(known.changes).any(|wanted| wanted == what)
     }
 
     /// It was asked to become this.
     pub(super) fn asked(&mut self, to: T) -> Asked<T> {
         self.is_disturbed |= self.under_way > 0;
         self.under_way += 1;
-        self.changes += 1;
+        self.wanted.push(to.clone());
         let before = self.may_be.clone();
         if !self.may_be.contains(&to) {
             self.may_be.push(to.clone());
         }
-        Asked { to, before, change: self.changes, settled: self.settled }
+        Asked { to, before, change: self.wanted.len(), settled: self.settled }
     }
 
     /// That was acknowledged.
     pub(super) fn done(&mut self, asked: &Asked<T>) {
         if asked.settled == self.settled {
             self.ended(vec![asked.to.clone()]);
-        } else if self.changes == asked.change && asked.before.len() == 1 {
+        } else if self.wanted.len() == asked.change && asked.before.len() == 1 {
             assert!(
                 self.may_be(&asked.to),
                 "{:?} was acknowledged, and a power cut has made it {:?}",
@@ -124,9 +138,21 @@ mod tests {
         let (one, other) = (doubt.asked(3), doubt.asked(4));
         doubt.done(&one);
         doubt.done(&other);
-        assert_eq!(doubt.all(), [2, 3, 4]);
+        assert_eq!(doubt.may_be, [2, 3, 4]);
         assert_eq!(doubt.settle_as(5), Err(vec![2, 3, 4]));
         assert_eq!(doubt.settle_as(4), Ok(()));
+    }
+
+    #[test]
+    fn what_it_became_and_is_no_more_may_be_in_an_answer_that_was_on_its_way() {
+        let mut doubt = Doubt::none(1);
+        let known = doubt.known();
+        for to in [2, 3] {
+            let asked = doubt.asked(to);
+            doubt.done(&asked);
+        }
+        assert_eq!([1, 2, 3, 4].map(|what| doubt.was_since(&known, &what)), [true, true, true, false]);
+        assert_eq!([1, 2, 3].map(|what| doubt.was_since(&doubt.known(), &what)), [false, false, true]);
     }
 
     #[test]
