@@ -348,9 +348,8 @@ impl Engine {
         self.common.console.print(format_args!("{}: {share}", self.core));
     }
 
-    /// No core goes while another may ask it for something, or has to send its last words; so the first one, which has the disk, goes
-    /// last. This is a later turn than the one that had the core's last lines for the console: once
-    /// the first core knows that no other is left, the machine may end before they print anything.
+    /// No core goes while another may ask it for something, or has to send its last words; so the
+    /// first one, which has the disk, goes last, when lines of others have left with earlier turns.
     fn stop_after_others(&mut self, until: Instant) {
         let is_heard = self.parcels.as_ref().is_none_or(|parcels| parcels.under_way() == 0);
         if !(is_heard && self.are_others_over()) && self.common.turn.now < until {

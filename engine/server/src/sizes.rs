@@ -116,8 +116,10 @@ impl Sizes {
         configuration::memory_bytes_min(cores)
     }
 
+    /// Receive queues: an eighth of few connections would be so few that two slow clients held up all.
     pub(crate) fn pools(&self) -> PoolSizes {
-        PoolSizes { blocks: self.blocks, send_queues: self.connections / 2, receive_queues: self.connections / 8 }
+        let receive_queues = (self.connections / 8).max(8);
+        PoolSizes { blocks: self.blocks, send_queues: self.connections / 2, receive_queues }
     }
 
     /// How much each of `cores` cores may have of the shards.

@@ -16,8 +16,12 @@ const SMALL: Sizes =
 /// A room in which no address counts as having too many connections (`crowding.rs` is about those
 /// that do).
 fn small_room(seed: u64) -> Room {
+    room_of(seed, SMALL)
+}
+
+fn room_of(seed: u64, sizes: Sizes) -> Room {
     let configuration = format!("{CONFIGURATION}unthrottled_from = [\"10.0.0.0/24\"]\n");
-    let mut room = Room::configured(seed, MemoryDisk::blank(16 << 20), SMALL, &configuration);
+    let mut room = Room::configured(seed, MemoryDisk::blank(16 << 20), sizes, &configuration);
     room.until("the engine serves", |room| room.console_says("serving"));
     room
 }
@@ -159,6 +163,18 @@ fn lines_without_an_end_do_not_take_all_receive_queues() {
     room.pass(Micros::from_secs(1));
     assert_eq!(room.engines.in_use().receive_queues, 8 * usize::from(CORES), "all are lent");
     assert!(patience_of_a_newcomer(&mut room) < 30);
+}
+
+#[test]
+fn where_connections_are_few_some_clients_who_type_slowly_hold_up_nobody() {
+    let mut room = room_of(4, Sizes { connections: 21, ..SMALL });
+    let host = room.add_host();
+    let talks: Vec<Talk> = (0..7).map(|_| room.connect_from(host, 25)).collect();
+    room.pass(Micros::from_secs(1));
+    talks.iter().for_each(|talk| room.send(talk, b"NO"));
+    room.pass(Micros::from_secs(1));
+    assert_eq!(room.engines.in_use().receive_queues, 7);
+    assert!(patience_of_a_newcomer(&mut room) < 2);
 }
 
 #[test]
