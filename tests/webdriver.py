@@ -57,7 +57,8 @@ def key_digest(certificate):
 class Browser:
     """One Chromium with one window, on an empty profile in `folder`."""
 
-    def __init__(self, folder, certificate, screen=DESKTOP, scripts=True):
+    def __init__(self, folder, certificate, screen=DESKTOP, scripts=True, is_eager=False):
+        """`is_eager`: a page is there once it is read, whatever becomes of what it asks for."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.downloads = folder, folder / "downloads"
         self.downloads.mkdir()
@@ -66,14 +67,14 @@ class Browser:
         try:
             port = self._driver.wait_for_line(r"started successfully on port (\d+)", START_SECONDS)[1]
             self._address = f"http://127.0.0.1:{port}/session"
-            self._begin(certificate, scripts)
+            self._begin(certificate, scripts, is_eager)
             self.resize(screen)
             self.devtools("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(self.downloads))
         except BaseException:
             self.close()
             raise
 
-    def _begin(self, certificate, scripts):
+    def _begin(self, certificate, scripts, is_eager):
         arguments = [
             # With a pipe instead of a port it ends when its driver does.
             "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-pipe",
@@ -86,6 +87,7 @@ class Browser:
             preferences["profile.managed_default_content_settings.javascript"] = 2
         options = {"binary": program("chromium"), "args": arguments, "prefs": preferences}
         wanted = {"browserName": "chrome", "unhandledPromptBehavior": "ignore", "goog:chromeOptions": options}
+        wanted["pageLoadStrategy"] = "eager" if is_eager else "normal"
         answer = self._ask("POST", self._address, {"capabilities": {"alwaysMatch": wanted}})
         self._session = answer["sessionId"]
 
