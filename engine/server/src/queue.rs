@@ -2,7 +2,7 @@
 //!
 //! A letter for somebody elsewhere lies in the outbox of whoever sends it, on the core that owns his account, until everybody whom it is for has it or it is known that he
 //! never will. So what is to leave is what the store says, and this table is made anew from the outboxes when the core begins to serve. An entry is one message of an
-//! outbox and stands for up to [`entry::RECIPIENTS`] of a letter's recipients, who are of one domain; its keywords say who of them is done with (`entry`).
+//! outbox and stands for up to [`entry::RECIPIENTS`] of a letter's recipients, who are of one domain; its record says who of them is done with (`entry`).
 //!
 //! | file | what |
 //! |---|---|

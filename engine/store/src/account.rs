@@ -4,15 +4,18 @@
 //! - UIDNEXT and HIGHESTMODSEQ of a mailbox never fall, and no UID and no MODSEQ is given out
 //!   twice.
 //! - The number of a mailbox is never used again.
+//! - Each entry of the outbox has its message there.
 
 use crate::conversations::Conversations;
+use crate::format3;
 use crate::mailbox::{Mailbox, UID_VALIDITY_LOST};
 use crate::messages::Entry;
 use crate::notes::Notes;
+use crate::outbox::OutboxEntry;
 use crate::outcome::Refusal;
 use crate::quotas::Quota;
 use crate::record::AccountTexts;
-use crate::types::{AccountId, BUILT_IN, MailboxId};
+use crate::types::{AccountId, BUILT_IN, Flags, MailboxId, MarkChange, Marks, OUTBOX};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -126,6 +129,8 @@ pub(crate) struct Account {
     replaced: Box<str>,
     notes: Notes,
     mailboxes: BTreeMap<u32, Mailbox>,
+    /// The entries of its outbox, by the UIDs of their messages.
+    outbox: BTreeMap<u32, OutboxEntry>,
     conversations: Conversations,
     quota: Quota,
     /// The number of the mailbox that is made next: none is ever used again.
@@ -144,6 +149,7 @@ impl Account {
             replaced: empty(),
             notes: Notes::new(),
             mailboxes: BTreeMap::new(),
+            outbox: BTreeMap::new(),
             conversations: Conversations::default(),
             quota: Quota::NONE,
             mailbox_next: OWN_MAILBOX_MIN,
@@ -260,9 +266,11 @@ impl Account {
     pub(crate) fn insert(&mut self, mailbox: u32, uid_validity: u32, entry: Entry) -> bool {
         let known = self.mailbox_or_new(mailbox, uid_validity);
         known.saw(entry.uid.saturating_add(1), entry.modseq());
+        let (entry, queued) = if mailbox == OUTBOX.0 { taken_apart(entry) } else { (entry, None) };
         if !known.messages_mut().insert(entry) {
             return false;
         }
+        self.outbox.extend(queued.map(|queued| (entry.uid, queued)));
         self.conversations.insert(mailbox, &entry);
         self.quota.add(mailbox, entry.octets);
         true
@@ -270,13 +278,42 @@ impl Account {
 
     /// Takes the messages from `first` to `last` out of a mailbox, telling each to `removed`.
     pub(crate) fn remove(&mut self, mailbox: u32, first: u32, last: u32, removed: &mut impl FnMut(&Entry)) {
-        let Account { mailboxes, conversations, quota, .. } = self;
+        let Account { mailboxes, outbox, conversations, quota, .. } = self;
         let Some(known) = mailboxes.get_mut(&mailbox) else { return };
         known.messages_mut().remove(first, last, &mut |entry| {
+            if mailbox == OUTBOX.0 {
+                outbox.remove(&entry.uid);
+            }
             conversations.remove(mailbox, entry);
             quota.remove(mailbox, entry.octets);
             removed(entry);
         });
+    }
+
+    /// Changes the marks that a message has on the disk, if it is there.
+    pub(crate) fn mark(&mut self, mailbox: u32, uid: u32, change: MarkChange, modseq: u64) {
+        let Some(known) = self.mailboxes.get_mut(&mailbox) else { return };
+        let Some(entry) = known.messages().find(uid).filter(|_| mailbox == OUTBOX.0) else {
+            return known.mark(uid, change, modseq);
+        };
+        let before = format3::join(entry.marks(), self.outbox.get(&uid).copied());
+        let (marks, queued) = format3::split(change.applied(before));
+        known.mark(uid, MarkChange { clear: Marks { flags: Flags(u8::MAX), keywords: u16::MAX }, set: marks }, modseq);
+        match queued {
+            Some(queued) => self.outbox.insert(uid, queued),
+            None => self.outbox.remove(&uid),
+        };
+    }
+
+    /// The entries of its outbox.
+    pub(crate) fn outbox(&self) -> &BTreeMap<u32, OutboxEntry> {
+        &self.outbox
+    }
+
+    /// A message of a mailbox, as it lies on the disk.
+    pub(crate) fn recorded(&self, mailbox: u32, entry: &Entry) -> Entry {
+        let queued = if mailbox == OUTBOX.0 { self.outbox.get(&entry.uid).copied() } else { None };
+        entry.with_marks(format3::join(entry.marks(), queued))
     }
 
     /// A mailbox is gone, and no other ever has its number.
@@ -285,8 +322,17 @@ impl Account {
             gone.messages().iter().for_each(|entry| self.conversations.remove(mailbox, entry));
             gone.messages().iter().for_each(|entry| self.quota.remove(mailbox, entry.octets));
         }
+        if mailbox == OUTBOX.0 {
+            self.outbox.clear();
+        }
         self.mailbox_next = self.mailbox_next.max(mailbox.saturating_add(1));
     }
+}
+
+/// A message of an outbox, as it lies on the disk, without what its entry is kept in; and the entry.
+fn taken_apart(entry: Entry) -> (Entry, Option<OutboxEntry>) {
+    let (marks, queued) = format3::split(entry.marks());
+    (entry.with_marks(marks), queued)
 }
 
 /// The number of the first mailbox that is not built in.

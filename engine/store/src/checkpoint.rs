@@ -162,7 +162,8 @@ fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
 /// Appends one range of messages, and before it the chunks of those whose place must be told.
 fn messages(index: &Index, (id, number, from): (AccountId, u32, u32), out: &mut Vec<u8>) -> Cursor {
     let next_mailbox = Cursor::Mailbox(id, number.saturating_add(1));
-    let Some(mailbox) = index.mailbox(id, number) else { return next_mailbox };
+    let Some(account) = index.account(id) else { return next_mailbox };
+    let Some(mailbox) = account.mailbox(number) else { return next_mailbox };
     let entries = || mailbox.messages().iter_from(from).take(RANGE_ENTRIES);
     let limit = out.len() + RANGE_CHUNKS_BYTES;
     let (mut count, mut last) = (0, None);
@@ -174,7 +175,8 @@ fn messages(index: &Index, (id, number, from): (AccountId, u32, u32), out: &mut 
         if out.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let Some(last) = last else { return next_mailbox };
-    record::put_range(out, id, number, (from, last), entries().take(count));
+    let recorded = entries().take(count).map(|entry| account.recorded(number, entry));
+    record::put_range(out, id, number, (from, last), recorded);
     match last.checked_add(1) {
         Some(next) => Cursor::Messages(id, number, next),
         None => next_mailbox,

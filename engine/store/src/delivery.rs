@@ -16,7 +16,7 @@ use crate::outcome::Refusal;
 use crate::parts::Parts;
 use crate::pending::Awaiting;
 use crate::segments::Want;
-use crate::types::{Closing, Head, Limits, Recipient};
+use crate::types::{Closing, Head, Limits, OUTBOX, Recipient};
 use crate::writing::allocate;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -169,6 +169,7 @@ impl Deliveries {
         let mut delivery = self.idle.pop().unwrap_or_default();
         delivery.reset();
         for recipient in recipients {
+            assert!(recipient.entry.is_none() || recipient.mailbox == OUTBOX, "an entry outside of an outbox");
             match indexes.of_mut(recipient.account.shard()).guid_for(recipient) {
                 Ok(guid) => delivery.guids.push(guid),
                 Err(refusal) => {

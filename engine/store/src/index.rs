@@ -13,6 +13,7 @@ use crate::layout::{Page, ShardId};
 use crate::mailbox::Mailbox;
 use crate::messages::{ENTRY_BYTES, Entry};
 use crate::notes::{self, bytes_of_note};
+use crate::outbox::RESIDENT_BYTES_QUEUED;
 use crate::outcome::Refusal;
 use crate::record::{AccountTexts, Record};
 use crate::types::{AccountId, MailboxId, Place, Recipient};
@@ -50,6 +51,8 @@ pub(crate) struct Index {
     placed: BTreeMap<u64, Placed>,
     guid_next: u64,
     messages: u64,
+    /// Entries of outboxes.
+    queued: usize,
     placed_chunks: u64,
     /// What notes take, as [`bytes_of_note`] counts it.
     note_bytes: u64,
@@ -109,9 +112,9 @@ impl Index {
 
     /// What messages and notes take in memory at most.
     pub(crate) fn resident_bytes(&self) -> u64 {
-        let placed = self.placed.len() * RESIDENT_BYTES_PLACED;
+        let others = self.placed.len() * RESIDENT_BYTES_PLACED + self.queued * RESIDENT_BYTES_QUEUED;
         let messages = self.messages * RESIDENT_BYTES_PER_MESSAGE as u64;
-        messages + placed as u64 + self.placed_chunks * 4 + self.note_bytes
+        messages + others as u64 + self.placed_chunks * 4 + self.note_bytes
     }
 
     /// About how many blocks a checkpoint of this shard takes.
@@ -205,8 +208,10 @@ impl Index {
                     mailbox.saw(0, modseq);
                 }
                 let place = self.forwards.get(&(account, place)).copied().unwrap_or(place);
-                if let Some(mailbox) = self.mailbox_mut(account, place.mailbox) {
-                    mailbox.mark(place.uid, change, modseq);
+                if let Some(account) = self.accounts.get_mut(&account) {
+                    change_counted(account, &mut self.queued, |account| {
+                        account.mark(place.mailbox, place.uid, change, modseq);
+                    });
                 }
             }
             Record::Moved { account, mailbox, uid, guid, index, from, to } => {
@@ -220,7 +225,8 @@ impl Index {
                 self.file(account, (from, modseq), (to, uid_validity), entry);
             }
             Record::Gone { account, mailbox } => {
-                self.account_or_unnamed(account).remove_mailbox(mailbox);
+                let account = self.accounts.entry(account).or_insert_with(|| Account::unnamed(account));
+                change_counted(account, &mut self.queued, |account| account.remove_mailbox(mailbox));
             }
             Record::Note { account, key, value } => self.note(account, key, value),
         }
@@ -258,7 +264,8 @@ impl Index {
         if chunks > 1 && pages.is_none() {
             return false;
         }
-        if !self.account_or_unnamed(account).insert(mailbox, uid_validity, entry) {
+        let known = self.accounts.entry(account).or_insert_with(|| Account::unnamed(account));
+        if !change_counted(known, &mut self.queued, |known| known.insert(mailbox, uid_validity, entry)) {
             return false;
         }
         self.messages += 1;
@@ -309,6 +316,7 @@ impl Index {
     ) {
         let Some(account) = self.accounts.get_mut(&account) else { return };
         let (placed, messages, placed_chunks) = (&mut self.placed, &mut self.messages, &mut self.placed_chunks);
+        let before = account.outbox().len();
         for (first, last) in ranges {
             account.remove(mailbox, *first, *last, &mut |entry| {
                 *messages -= 1;
@@ -321,6 +329,7 @@ impl Index {
                 }
             });
         }
+        self.queued -= before - account.outbox().len();
     }
 
     /// Takes out what was filed out of these UIDs in the same group.
@@ -372,4 +381,12 @@ impl Index {
     fn account_or_unnamed(&mut self, id: AccountId) -> &mut Account {
         self.accounts.entry(id).or_insert_with(|| Account::unnamed(id))
     }
+}
+
+/// Changes an account, and counts the entries of its outbox.
+fn change_counted<T>(account: &mut Account, queued: &mut usize, change: impl FnOnce(&mut Account) -> T) -> T {
+    let before = account.outbox().len();
+    let changed = change(account);
+    *queued = *queued + account.outbox().len() - before;
+    changed
 }

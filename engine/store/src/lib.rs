@@ -11,7 +11,8 @@
 //! | where | what |
 //! |---|---|
 //! | `layout`, `superblock`, `block`, `chunk`, `record` | the format: parse and emit, nothing else |
-//! | `types`, `body`, `outcome` | what the store is told, and what it answers |
+//! | `outbox`, `types`, `body`, `outcome` | what the store is told, and what it answers |
+//! | `format3` | how format 3 keeps entries of outboxes |
 //! | `messages`, `notes`, `quotas`, `conversations`, `mailbox`, `account`, `index` | what is known in memory; changes only by applying durable records |
 //! | `backing`, `pool`, `segments` | requests in flight, buffers in memory, space on the disk |
 //! | `indexes`, `journal`, `journals`, `orders`, `group`, `keeper` | all shards: what is known, what gathers, what is in flight |
@@ -48,6 +49,7 @@ mod conversations;
 mod delivery;
 mod digest;
 mod finding;
+mod format3;
 mod fsck;
 mod group;
 mod hash;
@@ -63,6 +65,7 @@ mod messages;
 mod notes;
 mod opening;
 mod orders;
+mod outbox;
 mod outcome;
 mod parts;
 mod pending;
@@ -95,6 +98,7 @@ pub use keeper::{Answer, Errand};
 pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};
 pub use notes::{ARRIVALS_MAX, NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
 pub use orders::{MAILBOX_NAME_MAX, MAILBOXES_MAX};
+pub use outbox::{EntryChange, EntrySource, EntryState, OutboxEntry, Packing, RESIDENT_BYTES_QUEUED};
 pub use outcome::{Outcome, Reason, Refusal, State, Wake, WhyReadOnly};
 pub use quotas::{OUTBOX_PART, Usage};
 pub use segments::{Room, Space};

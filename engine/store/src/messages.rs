@@ -106,6 +106,17 @@ impl Entry {
         self.flags() & Flags::SEEN.0 != 0
     }
 
+    pub(crate) fn marks(&self) -> Marks {
+        Marks { flags: Flags(self.flags()), keywords: self.keywords() }
+    }
+
+    /// The same message with these marks.
+    pub(crate) fn with_marks(self, Marks { flags, keywords }: Marks) -> Entry {
+        let mut entry = self;
+        entry.set_flags(flags.0, keywords, self.modseq());
+        entry
+    }
+
     pub(crate) fn set_flags(&mut self, flags: u8, keywords: u16, modseq: u64) {
         self.modseq_and_keywords = modseq & LOW_48 | u64::from(keywords) << 48;
         self.guid_and_flags = self.guid_and_flags & !FLAGS_MASK | u64::from(flags) << FLAGS_SHIFT;
@@ -222,8 +233,7 @@ impl Messages {
     pub(crate) fn mark(&mut self, uid: u32, change: MarkChange, modseq: u64) {
         let Some(entry) = self.find_mut(uid) else { return };
         let was_seen = entry.is_seen();
-        let Marks { flags, keywords } =
-            change.applied(Marks { flags: Flags(entry.flags()), keywords: entry.keywords() });
+        let Marks { flags, keywords } = change.applied(entry.marks());
         entry.set_flags(flags.0, keywords, modseq.max(entry.modseq()));
         let is_seen = entry.is_seen();
         self.unseen = self.unseen + u32::from(was_seen) - u32::from(is_seen);

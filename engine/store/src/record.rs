@@ -377,12 +377,12 @@ pub(crate) fn put_chunks(out: &mut Vec<u8>, guid: u64, pages: &[u32]) {
     }
 }
 
-pub(crate) fn put_range<'a>(
+pub(crate) fn put_range(
     out: &mut Vec<u8>,
     account: AccountId,
     mailbox: u32,
     (first, last): (u32, u32),
-    entries: impl Iterator<Item = &'a Entry>,
+    entries: impl Iterator<Item = Entry>,
 ) {
     put(out, RANGE, |out| {
         put_u64(out, account.0);

@@ -1,6 +1,7 @@
 //! The words in which the store is spoken to.
 
 use crate::layout::{SHARDS, ShardId};
+use crate::outbox::OutboxEntry;
 use machine::UnixTime;
 
 /// The sizes of a store in memory, given once.
@@ -15,7 +16,8 @@ pub struct Limits {
     /// Bytes of buffers for bodies of more than a page; at least 256 KiB are taken.
     pub buffer_bytes: usize,
     /// Bytes that messages may take in the index ([`crate::RESIDENT_BYTES_PER_MESSAGE`] each, [`crate::RESIDENT_BYTES_PLACED`] more for
-    /// each that was filed or has more than 32 KiB, and 4 for each 32 KiB of it). Above it deliveries are refused.
+    /// each that was filed or has more than 32 KiB, and 4 for each 32 KiB of it;
+    /// [`crate::RESIDENT_BYTES_QUEUED`] for each entry of an outbox). Above it deliveries are refused.
     pub resident_bytes: u64,
 }
 
@@ -82,7 +84,7 @@ pub const ARCHIVE: MailboxId = MailboxId(4);
 pub const JUNK: MailboxId = MailboxId(5);
 /// What is to be removed.
 pub const TRASH: MailboxId = MailboxId(6);
-/// What is on its way to others; what its flags and keywords mean is the affair of who brings it there.
+/// What is on its way to others. Each message has an [`OutboxEntry`](crate::OutboxEntry).
 pub const OUTBOX: MailboxId = MailboxId(7);
 
 /// The mailboxes that every account has from its beginning to its end, and their names.
@@ -242,6 +244,8 @@ pub struct Recipient {
     pub flags: Flags,
     /// The keywords, likewise.
     pub keywords: u16,
+    /// Its entry, in an outbox alone.
+    pub entry: Option<OutboxEntry>,
     /// It is delivered once, however often it is brought: that of this letter it has arrived is kept until [`Store::forget_arrival`](crate::Store::forget_arrival).
     pub once: Option<Origin>,
 }
@@ -249,7 +253,7 @@ pub struct Recipient {
 impl Recipient {
     /// New mail for `account`.
     pub const fn inbox(account: AccountId) -> Recipient {
-        Recipient { account, mailbox: INBOX, flags: Flags(0), keywords: 0, once: None }
+        Recipient { account, mailbox: INBOX, flags: Flags(0), keywords: 0, entry: None, once: None }
     }
 }
 

@@ -3,12 +3,12 @@
 use alloc::vec::Vec;
 
 use relay::report::Kind;
-use store::{AccountId, Guid, MessageInfo, Origin, Recipient, Refusal};
+use store::{AccountId, Guid, Origin, OutboxEntry, Recipient, Refusal};
 
 use super::Point;
 use super::context::Context;
 use super::courier::{AttemptCx, Courier, Deed, Stage, bits};
-use super::entry::{self, RECIPIENTS};
+use super::entry::RECIPIENTS;
 
 /// What an origin says of a notice: more than of all else.
 const NOTICE: u128 = 2 + RECIPIENTS as u128 + u16::BITS as u128;
@@ -32,11 +32,11 @@ impl Courier {
     }
 
     /// Whether a delivery is still noted that cannot be repeated: all who are here are done with, or what was reported is marked.
-    pub(super) fn look_for_arrivals(&mut self, open: u16, info: MessageInfo, cx: &AttemptCx<'_, '_>) -> bool {
+    pub(super) fn look_for_arrivals(&mut self, open: u16, record: OutboxEntry, cx: &AttemptCx<'_, '_>) -> bool {
         let Context { directory, store, .. } = &*cx.parts;
-        let tally = self.tally();
-        let (done, told) = (tally.done(info.keywords), tally.told(info.keywords));
-        let is_delay_told = u32::from(entry::is_delay_told(info.flags));
+        let packing = self.packing();
+        let (done, told) = (record.done(packing), record.reported(packing));
+        let is_delay_told = u32::from(record.is_delay_reported());
         let settled = u32::from(done) | u32::from(told) << RECIPIENTS | is_delay_told << (2 * RECIPIENTS);
         // Two addresses may be one account's, who has it when either is done with. Whoever has it sent on has an origin for each.
         let is_open = self.is_posted() && bits(open).any(|bit| directory.has_domain_of(self.address(bit)));
@@ -146,15 +146,15 @@ impl Courier {
         match deed {
             Deed::Letter(bit, _) | Deed::SentOn(bit) => {
                 self.failed.retain(|(failed, _)| *failed != bit);
-                self.to_mark |= self.tally().marks_of_done(bit);
+                self.to_mark.done(bit);
             }
             Deed::Report(bit) | Deed::Arrival(bit) => {
                 self.failed.retain(|(failed, _)| *failed != bit);
                 self.taken.retain(|(taken, _)| *taken != bit);
-                self.to_mark |= self.tally().marks_of_told(bit);
+                self.to_mark.done_and_reported(bit);
             }
-            Deed::Delay => self.flags_to_mark = entry::DELAY_TOLD,
-            Deed::Notice => self.flags_to_mark = entry::NOTICED,
+            Deed::Delay => self.to_mark.delay_reported(),
+            Deed::Notice => self.to_mark.damage_reported(),
         }
         self.stage = Stage::Sorted;
     }

@@ -31,7 +31,7 @@ use relay::schedule::Next;
 use relay::{Envelope, Reply};
 use resolver::{Known, QuestionNumber};
 use shards::LetterId;
-use store::{AccountId, Beginning, Flags, MessageInfo, OUTBOX, Origin, Outcome, Refusal};
+use store::{AccountId, Beginning, EntryChange, MessageInfo, OUTBOX, Origin, OutboxEntry, Outcome, Refusal};
 use tasks::{Continuation, FrameId};
 
 use super::context::Context;
@@ -71,10 +71,8 @@ pub(super) struct Courier {
     pub(super) entry: Option<Entry>,
     /// Those who are not tried any more in this round.
     pub(super) put_off: u16,
-    /// The marks of those who are done with, and of those of whom it was told, which are not
-    /// durable yet; and the flags that say what else was told.
-    pub(super) to_mark: u16,
-    pub(super) flags_to_mark: Flags,
+    /// What of the entry has changed, and is not durable yet.
+    pub(super) to_mark: EntryChange,
     /// Why those who are not tried any more in this round did not get it.
     pub(super) later: Vec<(u8, Why)>,
     /// That it takes long cannot be told in this round.
@@ -226,8 +224,7 @@ impl Courier {
             signatures: Vec::new(),
             entry: None,
             put_off: 0,
-            to_mark: 0,
-            flags_to_mark: Flags::default(),
+            to_mark: EntryChange::default(),
             later: Vec::new(),
             is_delay_put_off: false,
             has_no_room: false,
@@ -322,7 +319,7 @@ impl Courier {
                     self.stage = Stage::Sorted;
                 }
                 _ => {
-                    (self.to_mark, self.flags_to_mark) = (0, Flags::default());
+                    self.to_mark = EntryChange::default();
                     self.stage = Stage::Sorted;
                 }
             },
@@ -466,6 +463,12 @@ impl Courier {
     pub(super) fn info(&self, cx: &AttemptCx<'_, '_>) -> Result<MessageInfo, Refusal> {
         let (account, uid) = self.place;
         cx.parts.store.own.store.message(account, OUTBOX, uid).ok_or(Refusal::NoSuchMessage)
+    }
+
+    /// What the outbox says of the entry. `None`: a rebuild has found it.
+    pub(super) fn record(&self, cx: &AttemptCx<'_, '_>) -> Option<OutboxEntry> {
+        let (account, uid) = self.place;
+        cx.parts.store.own.store.outbox_entry(account, uid)
     }
 
     /// When it is looked at again of which nobody knows whom it is for. A disk may get over that, and mostly it does not.

@@ -1,18 +1,10 @@
 //! Entries: what an outbox holds.
 //!
 //! An entry's body begins with what signs the letter (`signing`), if that is signed, then come the fields of the envelope (`relay::envelope`), and behind them stands the letter as it leaves. Which of the envelope's recipients an entry stands for, and how far it has
-//! come, its marks say:
-//!
-//! | marks | |
-//! |---|---|
-//! | `SEEN` | always: nobody has to look at it |
-//! | `HELD` | who sent it was told that it takes long |
-//! | `FLAGGED` | its head cannot be read, and the account was told (`unreadable`) |
-//! | `DRAFT` | it came for the account, which wants its mail elsewhere, and is in no envelope yet (`forwarding`) |
-//! | `LEAVING` | it is to leave. An entry that a rebuild has found has no flags: it may have left before, so it stays |
-//! | `LEFT` | an administrator has taken it out: with `LEAVING` he holds it, without it nobody gets it any more, and who sent it is told |
-//! | keywords, upper 8 bits | n: it stands for the recipient with the number n and those next to him who are of the same domain and of whom the same is to be told, up to eight; or up to four, if of these the sender wants to hear that they have it |
-//! | keywords, lower 8 bits | a bit for each of eight: he is done with. Of four: the lower bits say that he is done with, and the upper ones that what came of it was told, or is told by somebody else |
+//! come, says its record ([`store::OutboxEntry`]). An entry stands for its first recipient and those
+//! next to it who are of the same domain and of whom the same is to be told: up to eight, or up to four
+//! if the sender wants to hear that they have it. A message without a record was found by a rebuild: it
+//! may have left before, so it stays.
 //!
 //! Invariants:
 //! - An entry goes to one domain: whatever happens there holds up nobody else's mail. In an envelope those of one domain stand together, and among them those of whom the sender wants to hear that they have it.
@@ -22,33 +14,24 @@ use alloc::vec::Vec;
 
 use machine::Instant;
 use relay::{Content, Envelope, Script, envelope};
-use store::{AccountId, Flags, MessageInfo, OUTBOX, Recipient};
+use store::{AccountId, EntrySource, EntryState, Flags, OUTBOX, OutboxEntry, Packing, Recipient, Store};
 use webmail::Posting;
 
+use super::Place;
 use super::standing::State;
 
 /// Recipients that an entry stands for at most.
-pub(super) const RECIPIENTS: usize = 8;
-/// The same where it is told that they have it.
-const RECIPIENTS_TOLD: usize = 4;
+pub(super) const RECIPIENTS: usize = Packing::Done.recipients_max();
 /// Recipients of a letter that has one of them elsewhere: so that eight bits number them.
 pub(crate) const RECIPIENTS_MAX: usize = 256;
 /// Bytes of their addresses, and 8 for each of them.
 pub(crate) const ENVELOPE_BYTES_MAX: usize = 20 * 1024;
 
-const FIRST_SHIFT: u32 = RECIPIENTS as u32;
-pub(super) const DELAY_TOLD: Flags = Flags::HELD;
-pub(super) const NOTICED: Flags = Flags::FLAGGED;
-const ARRIVING: Flags = Flags::DRAFT;
-pub(super) const HELD: Flags = Flags::LEFT;
-
 /// The entries in an account's outbox for a letter in this envelope.
 pub(crate) fn entries_for(account: AccountId, envelope: &Envelope) -> Vec<Recipient> {
-    let flags = Flags::SEEN.with(Flags::LEAVING);
     let (mut entries, mut first) = (Vec::new(), 0);
     while first < envelope.recipients.len().min(RECIPIENTS_MAX) {
-        let keywords = (first as u16) << FIRST_SHIFT;
-        entries.push(Recipient { mailbox: OUTBOX, flags, keywords, ..Recipient::inbox(account) });
+        entries.push(to_outbox(account, OutboxEntry::submitted(first as u8)));
         first += together(envelope, first);
     }
     entries
@@ -56,21 +39,23 @@ pub(crate) fn entries_for(account: AccountId, envelope: &Envelope) -> Vec<Recipi
 
 /// Where a letter comes in for an account whose mail is sent on.
 pub(crate) fn arriving(account: AccountId) -> Recipient {
-    let flags = Flags::SEEN.with(Flags::LEAVING).with(ARRIVING);
-    Recipient { mailbox: OUTBOX, flags, ..Recipient::inbox(account) }
+    to_outbox(account, OutboxEntry::forwarded())
+}
+
+fn to_outbox(account: AccountId, entry: OutboxEntry) -> Recipient {
+    Recipient { mailbox: OUTBOX, flags: Flags::SEEN, entry: Some(entry), ..Recipient::inbox(account) }
 }
 
 /// Whether it came in so.
-pub(super) fn is_arriving(flags: Flags) -> bool {
-    flags.contains(ARRIVING)
+pub(super) fn is_arriving(record: Option<OutboxEntry>) -> bool {
+    record.is_some_and(|record| record.source() == EntrySource::Forwarded)
 }
 
 /// The recipients that an entry stands for. A lost entry may stand for any recipient of its envelope.
-pub(super) fn recipients<'a>(envelope: &'a Envelope, info: &MessageInfo) -> &'a [relay::Recipient] {
-    let first = first_recipient(info.keywords);
-    let all = envelope.recipients.get(first..).unwrap_or_default();
-    let count = if fate(info.flags) == Fate::Lost { all.len() } else { together(envelope, first) };
-    all.get(..count).unwrap_or_default()
+pub(super) fn recipients(envelope: &Envelope, record: Option<OutboxEntry>) -> &[relay::Recipient] {
+    let Some(record) = record else { return &envelope.recipients };
+    let all = envelope.recipients.get(record.first()..).unwrap_or_default();
+    all.get(..together(envelope, record.first())).unwrap_or_default()
 }
 
 /// So many recipients an entry stands for whose first has this number.
@@ -82,56 +67,13 @@ pub(super) fn together(envelope: &Envelope, first: usize) -> usize {
 }
 
 /// What those have in common for whom an entry stands.
-fn kind(recipient: &relay::Recipient) -> (String, Tally) {
-    (domain_of(&recipient.address), Tally::of(recipient))
+fn kind(recipient: &relay::Recipient) -> (String, Packing) {
+    (domain_of(&recipient.address), packing_of(recipient))
 }
 
-/// What an entry's marks say of each recipient.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Tally {
-    /// Whether he is done with.
-    Done,
-    /// The same, and whether it was told.
-    DoneAndTold,
-}
-
-impl Tally {
-    pub(super) fn of(recipient: &relay::Recipient) -> Tally {
-        if recipient.wants_success() { Tally::DoneAndTold } else { Tally::Done }
-    }
-
-    fn recipients_max(self) -> usize {
-        match self {
-            Tally::Done => RECIPIENTS,
-            Tally::DoneAndTold => RECIPIENTS_TOLD,
-        }
-    }
-
-    /// The bits of those who are done with.
-    pub(super) fn done(self, keywords: u16) -> u16 {
-        keywords & ((1 << self.recipients_max()) - 1)
-    }
-
-    /// The bits of those of whom there is nothing more to tell.
-    pub(super) fn told(self, keywords: u16) -> u16 {
-        match self {
-            Tally::Done => self.done(keywords),
-            Tally::DoneAndTold => self.done(keywords >> RECIPIENTS_TOLD),
-        }
-    }
-
-    /// The marks of who is done with.
-    pub(super) fn marks_of_done(self, bit: u8) -> u16 {
-        1 << bit
-    }
-
-    /// The marks of who is done with and of whom there is nothing more to tell.
-    pub(super) fn marks_of_told(self, bit: u8) -> u16 {
-        match self {
-            Tally::Done => 1 << bit,
-            Tally::DoneAndTold => (1 | 1 << RECIPIENTS_TOLD) << bit,
-        }
-    }
+/// What an entry says of such a recipient.
+pub(super) fn packing_of(recipient: &relay::Recipient) -> Packing {
+    if recipient.wants_success() { Packing::DoneAndReported } else { Packing::Done }
 }
 
 /// Where somebody is, in lower case.
@@ -193,14 +135,19 @@ pub(super) enum Fate {
     Lost,
 }
 
-/// What is to become of an entry with these flags.
-pub(super) fn fate(flags: Flags) -> Fate {
-    match (flags.contains(Flags::LEAVING), flags.contains(HELD)) {
-        (true, false) => Fate::Leaves,
-        (true, true) => Fate::Held,
-        (false, true) => Fate::GivenBack,
-        (false, false) => Fate::Lost,
+/// What is to become of an entry with this record.
+pub(super) fn fate(record: Option<OutboxEntry>) -> Fate {
+    match record.map(|record| record.state()) {
+        Some(EntryState::Queued) => Fate::Leaves,
+        Some(EntryState::Held) => Fate::Held,
+        Some(EntryState::Returned) => Fate::GivenBack,
+        None => Fate::Lost,
     }
+}
+
+/// The same of the message in this place; `None`: there is none.
+pub(super) fn fate_in(store: &Store, (account, uid): Place) -> Option<Fate> {
+    store.message(account, OUTBOX, uid).map(|_| fate(store.outbox_entry(account, uid)))
 }
 
 impl Fate {
@@ -212,14 +159,4 @@ impl Fate {
             Fate::Lost => State::LeftAlone,
         }
     }
-}
-
-/// Whether who sent it was told that it takes long.
-pub(super) fn is_delay_told(flags: Flags) -> bool {
-    flags.contains(DELAY_TOLD)
-}
-
-/// The number of the first recipient that an entry stands for.
-pub(super) fn first_recipient(keywords: u16) -> usize {
-    usize::from(keywords >> FIRST_SHIFT)
 }

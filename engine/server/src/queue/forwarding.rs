@@ -26,12 +26,12 @@ use message::header::Header;
 use relay::loops::{self, Mark};
 use relay::srs::{self, Restored};
 use relay::{Content, Envelope, Script, envelope};
-use store::{Recipient, Refusal};
+use store::{Packing, Recipient, Refusal};
 
 use super::authentic::{is_authentic, unproved_author};
 use super::context::Context;
 use super::courier::{AttemptCx, Courier, Deed, Stage, bits};
-use super::entry::{self, Tally, entries_for, envelope_of};
+use super::entry::{self, entries_for, envelope_of};
 use super::parts::{Entry, shown_header};
 use super::reports::Why;
 use super::sealing::Seal;
@@ -101,7 +101,7 @@ impl Courier {
             letter_at: letter_at as u32,
             first: 0,
             wanted: wanted as u16,
-            tally: Tally::Done,
+            packing: Packing::Done,
             header: shown_header(header.get(letter_at..).unwrap_or_default()),
         })
     }

@@ -19,13 +19,13 @@ use channel::Ticket;
 use machine::Instant;
 use relay::Envelope;
 use relay::envelope::Unreadable;
-use store::{Beginning, Flags, MarkChange, OUTBOX, Outcome, Refusal, UidRange};
+use store::{Beginning, EntryChange, EntryState, OUTBOX, Outcome, Packing, Refusal, UidRange};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which};
 
 use super::context::Context;
 use super::courier::Courier;
-use super::entry::{self, Fate, Tally};
+use super::entry::{self, Fate};
 use super::forwarding::reverse_path;
 use super::head;
 use super::showing::line;
@@ -227,7 +227,8 @@ impl Order {
             self.cursor = Some(place);
             return;
         };
-        let is_arriving = entry::is_arriving(info.flags);
+        let record = store.outbox_entry(place.0, place.1);
+        let is_arriving = entry::is_arriving(record);
         let is_all = beginning.is_all_of(info.octets);
         let envelope = match envelope_of(beginning.octets(), is_arriving.then(|| own.address()), is_all) {
             Ok(envelope) => envelope,
@@ -238,15 +239,15 @@ impl Order {
             Err(Unreadable::Malformed) => return self.cannot_read(place, cx),
         };
         self.cursor = Some(place);
-        let all = entry::recipients(&envelope, &info);
+        let all = entry::recipients(&envelope, record);
         let domain = all.first().map_or_else(String::new, |first| entry::domain_of(&first.address));
-        if entry::fate(info.flags) != Fate::Lost {
+        if record.is_some() {
             cx.queue.is_for(place, &domain, &cx.parts.store.own.store);
         }
         match &mut self.work {
             Work::Look(lines) => {
-                let tally = all.first().map_or(Tally::Done, Tally::of);
-                let done = if is_arriving { 0 } else { tally.done(info.keywords) };
+                let packing = all.first().map_or(Packing::Done, entry::packing_of);
+                let done = record.filter(|_| !is_arriving).map_or(0, |record| record.done(packing));
                 let waits = |number: usize| number >= entry::RECIPIENTS || done >> number & 1 == 0;
                 let waiting = all.iter().enumerate().filter(|(number, _)| waits(*number));
                 let recipients = waiting.map(|(_, recipient)| recipient.address.clone()).collect();
@@ -379,8 +380,7 @@ impl Handle {
         {
             return;
         }
-        let info = cx.parts.store.own.store.message(place.0, OUTBOX, place.1);
-        let is_arriving = info.is_some_and(|info| entry::is_arriving(info.flags));
+        let is_arriving = entry::is_arriving(cx.parts.store.own.store.outbox_entry(place.0, place.1));
         // It has been tried in vain, for what it says or for the disk.
         let is_left = matches!((self.handling, standing.state), (Handling::Delete | Handling::Retry, State::Waits(_)));
         match (self.handling, standing.state) {
@@ -416,11 +416,12 @@ impl Handle {
     fn ask(&mut self, cx: &mut OrderCx<'_, '_>) -> Result<(), Refusal> {
         let Some((account, uid)) = self.batch.get(self.asked).copied() else { return Ok(()) };
         let (store, continuation) = (&mut cx.parts.store.own.store, continuation(cx.frame));
-        let mut mark = |change| store.mark(account, OUTBOX, uid, change, continuation);
+        let mut change =
+            |state| store.change_entry(account, uid, (EntryChange::to(state), Packing::default()), continuation);
         let asked = match self.handling {
-            Handling::Hold => mark(MarkChange::set(entry::HELD)),
-            Handling::Release => mark(MarkChange::clear(entry::HELD)),
-            Handling::Return => mark(MarkChange::of(Flags::LEAVING, entry::HELD)),
+            Handling::Hold => change(EntryState::Held),
+            Handling::Release => change(EntryState::Queued),
+            Handling::Return => change(EntryState::Returned),
             Handling::Delete => store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation),
             Handling::Retry => return Ok(()),
         };
@@ -435,7 +436,7 @@ impl Handle {
     fn settle(&mut self, cx: &mut OrderCx<'_, '_>) {
         self.asked = 0;
         for place in self.batch.drain(..) {
-            let fate = cx.parts.store.own.store.message(place.0, OUTBOX, place.1).map(|info| entry::fate(info.flags));
+            let fate = entry::fate_in(&cx.parts.store.own.store, place);
             let standings = &mut cx.queue.standings;
             self.handled.done += usize::from(match self.handling {
                 Handling::Hold => fate == Some(Fate::Held),

@@ -10,11 +10,11 @@ use alloc::vec::Vec;
 use relay::Envelope;
 use relay::envelope::Unreadable;
 use sometimes::sometimes;
-use store::{Beginning, Body, OUTBOX, Outcome, Refusal};
+use store::{Beginning, Body, OUTBOX, Outcome, Packing, Refusal};
 
 use super::Point;
 use super::courier::{AttemptCx, Courier, Stage, Way};
-use super::entry::{self, Tally};
+use super::entry;
 use super::forwarding::Nature;
 use super::head::{self, EntryHead};
 
@@ -36,8 +36,8 @@ pub(super) struct Entry {
     /// The number of the first recipient for whom it stands, and the bits of all of them.
     pub(super) first: usize,
     pub(super) wanted: u16,
-    /// What its marks say of each of them.
-    pub(super) tally: Tally,
+    /// What its record says of each of them.
+    pub(super) packing: Packing,
     /// The letter's header, or its beginning.
     pub(super) header: Vec<u8>,
 }
@@ -120,13 +120,12 @@ impl Courier {
 
     /// Whether its recipients are known, though more of its beginning is wanted.
     pub(super) fn has_head(&self, cx: &AttemptCx<'_, '_>) -> bool {
-        let is_arriving = self.info(cx).is_ok_and(|info| entry::is_arriving(info.flags));
-        !is_arriving && head::read(self.beginning.octets(), false).is_ok()
+        !entry::is_arriving(self.record(cx)) && head::read(self.beginning.octets(), false).is_ok()
     }
 
     /// Opens the entry, if enough of its beginning is there. `is_all`: no more of it comes.
     pub(super) fn look_at_beginning(&mut self, is_all: bool, cx: &mut AttemptCx<'_, '_>) {
-        if self.info(cx).is_ok_and(|info| entry::is_arriving(info.flags)) {
+        if entry::is_arriving(self.record(cx)) {
             return self.arrival_read(is_all, cx);
         }
         let beginning = self.beginning.octets();
@@ -145,13 +144,13 @@ impl Courier {
         let header = shown_header(message);
         self.signatures = beginning.get(..signatures).unwrap_or_default().to_vec();
         self.beginning = Beginning::default();
-        let first = self.info(cx).map_or(0, |info| entry::first_recipient(info.keywords));
+        let first = self.record(cx).map_or(0, |record| record.first());
         let wanted = ((1u32 << entry::together(&envelope, first)) - 1) as u16;
-        let tally = envelope.recipients.get(first).map_or(Tally::Done, Tally::of);
+        let packing = envelope.recipients.get(first).map_or(Packing::Done, entry::packing_of);
         let domain = envelope.recipients.get(first).map(|first| entry::domain_of(&first.address));
         cx.queue.is_for(self.place, &domain.unwrap_or_default(), &cx.parts.store.own.store);
         let (nature, letter_at) = (Nature::Posted, message_at as u32);
-        self.entry = Some(Entry { envelope, nature, letter_at, first, wanted, tally, header });
+        self.entry = Some(Entry { envelope, nature, letter_at, first, wanted, packing, header });
         self.stage = Stage::Sorted;
     }
 }

@@ -151,7 +151,8 @@ impl Courier {
         let info = self.info(cx)?;
         let kind = self.delayed(info);
         let known = |bit| self.later.iter().rev().find(|(later, _)| *later == bit).map(|(_, why)| why);
-        let waiting = bits(self.all() & !self.tally().done(info.keywords)).filter(|bit| self.is_told(*bit, kind, cx));
+        let done = self.record(cx).map_or(0, |record| record.done(self.packing()));
+        let waiting = bits(self.all() & !done).filter(|bit| self.is_told(*bit, kind, cx));
         let all: Vec<Told<'_>> = waiting.map(|bit| known(bit).unwrap_or(&Why::Busy).told(bit, 4)).collect();
         let mut text = Vec::new();
         self.write(kind, &all, None, cx, &mut text)?;

@@ -9,7 +9,6 @@ use webmail::{Posted, QueueLine, QueueState};
 
 use super::Place;
 use super::context::Context;
-use super::entry::{self, Fate};
 use super::standing::State;
 use super::state::Queue;
 
@@ -27,7 +26,7 @@ pub(super) fn line(
     let (account, uid) = place;
     let info = parts.store.own.store.message(account, OUTBOX, uid)?;
     let standing = queue.standings.of(place)?;
-    let lost = (entry::fate(info.flags) == Fate::Lost).then_some(LOST);
+    let lost = parts.store.own.store.outbox_entry(account, uid).is_none().then_some(LOST);
     Some(QueueLine {
         posted: Posted { account, uid },
         recipients,

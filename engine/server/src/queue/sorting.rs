@@ -9,11 +9,11 @@
 use machine::{Micros, Turn, UnixTime};
 use relay::destinations::{Admission, Ended};
 use relay::schedule::{self, Next};
-use store::{Flags, MarkChange, Marks, MessageInfo, OUTBOX, Refusal, State, UidRange};
+use store::{MessageInfo, OUTBOX, OutboxEntry, Packing, Refusal, State, UidRange};
 
 use super::Point;
 use super::courier::{AGAIN, AttemptCx, Come, Courier, Deed, ROOM_AGAIN, Reporter, Stage, bits};
-use super::entry::{self, Fate, Tally};
+use super::entry::{self, Fate};
 use super::reports::Why;
 use super::road::{Road, nobody};
 use super::smarthosts;
@@ -25,15 +25,15 @@ impl Courier {
     /// Looks what comes next.
     pub(super) fn sort(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
         let info = self.info(cx)?;
-        let fate = entry::fate(info.flags);
-        if fate == Fate::Lost {
+        let Some(record) = self.record(cx) else {
             self.stage = Stage::Over(None);
             return Ok(());
-        }
+        };
         if let Some(notice) = self.notice {
-            self.sort_unreadable(notice, info, cx);
+            self.sort_unreadable(notice, record, cx);
             return Ok(());
         }
+        let fate = entry::fate(Some(record));
         let held_until = self.envelope().and_then(|envelope| envelope.held_until);
         let to_wait = held_until.map_or(0, |until| until.0.saturating_sub(cx.parts.turn.wall.0));
         if to_wait > 0 && fate != Fate::GivenBack {
@@ -42,12 +42,12 @@ impl Courier {
             self.stage = Stage::Over(Some(until));
             return Ok(());
         }
-        if self.to_mark != 0 || self.flags_to_mark != Flags::default() {
+        if !self.to_mark.is_empty() {
             self.stage = Stage::Marked;
             return Ok(());
         }
-        let (all, tally) = (self.all(), self.tally());
-        let (done, told) = (tally.done(info.keywords), tally.told(info.keywords));
+        let (all, packing) = (self.all(), self.packing());
+        let (done, told) = (record.done(packing), record.reported(packing));
         let failed = self.failed.iter().fold(0, |bits, (bit, _)| bits | 1 << bit);
         let waiting = all & !done;
         let open = waiting & !self.put_off & !failed;
@@ -59,13 +59,13 @@ impl Courier {
             self.stage = Stage::Brought(Deed::Report(*bit));
         } else if let Some(bit) = bits(done & !told & !self.put_off).next() {
             self.stage = Stage::Brought(Deed::Arrival(bit));
-        } else if self.look_for_arrivals(waiting, info, cx) {
+        } else if self.look_for_arrivals(waiting, record, cx) {
             self.stage = Stage::Forgotten;
         } else if told & all == all {
             self.stage = Stage::Removed;
         } else if open != 0 && cx.queue.is_serving && can_be_marked(cx) {
             self.set_out(open, random(info, cx), cx);
-        } else if self.is_delay_to_be_told(waiting, info, cx) {
+        } else if self.is_delay_to_be_told(waiting, (info, record), cx) {
             self.stage = Stage::Brought(Deed::Delay);
         } else {
             let after = match self.next_attempt(cx) {
@@ -101,9 +101,9 @@ impl Courier {
         self.entry.as_ref().map_or(0, |entry| entry.wanted)
     }
 
-    /// What the entry's marks say of each of them.
-    pub(super) fn tally(&self) -> Tally {
-        self.entry.as_ref().map_or(Tally::Done, |entry| entry.tally)
+    /// What the entry's record says of each of them.
+    pub(super) fn packing(&self) -> Packing {
+        self.entry.as_ref().map_or(Packing::Done, |entry| entry.packing)
     }
 
     /// The recipient who has this bit.
@@ -119,9 +119,8 @@ impl Courier {
 
     pub(super) fn mark(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
         let ((account, uid), continuation) = (self.place, cx.continuation(Point::Attempt));
-        let set = Marks { flags: self.flags_to_mark, keywords: self.to_mark };
-        let change = MarkChange { clear: Marks::default(), set };
-        cx.parts.store.own.store.mark(account, OUTBOX, uid, change, continuation)?;
+        let change = (self.to_mark, self.packing());
+        cx.parts.store.own.store.change_entry(account, uid, change, continuation)?;
         self.is_waiting = true;
         Ok(())
     }
@@ -194,8 +193,13 @@ impl Courier {
     }
 
     /// Whether who sent it is to hear that it takes long, of those who still wait.
-    fn is_delay_to_be_told(&self, open: u16, info: MessageInfo, cx: &AttemptCx<'_, '_>) -> bool {
-        !entry::is_delay_told(info.flags)
+    fn is_delay_to_be_told(
+        &self,
+        open: u16,
+        (info, record): (MessageInfo, OutboxEntry),
+        cx: &AttemptCx<'_, '_>,
+    ) -> bool {
+        !record.is_delay_reported()
             && !self.is_delay_put_off
             && schedule::is_delay_to_be_told(self.age(info, cx))
             && bits(open).any(|bit| self.is_told(bit, self.delayed(info), cx))
@@ -205,10 +209,10 @@ impl Courier {
     pub(super) fn settle(&mut self, bit: u8, come: Come, cx: &AttemptCx<'_, '_>) {
         match come {
             Come::Delivered(taken) if taken.reporter == Reporter::Us => {
-                self.to_mark |= self.tally().marks_of_done(bit);
+                self.to_mark.done(bit);
                 self.taken.push((bit, taken));
             }
-            Come::Delivered(_) => self.to_mark |= self.tally().marks_of_told(bit),
+            Come::Delivered(_) => self.to_mark.done_and_reported(bit),
             Come::Later(why) if self.next_attempt(cx) == Next::GiveUp => self.failed.push_back((bit, why)),
             Come::Later(why) => {
                 self.put_off |= 1 << bit;

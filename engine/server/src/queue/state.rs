@@ -159,7 +159,8 @@ impl Queue {
                     return self.unlooked.push((account, info.uid));
                 }
                 *left -= 1;
-                self.standings.found((account, info.uid), entry::fate(info.flags).state(now));
+                self.standings
+                    .found((account, info.uid), entry::fate(store.outbox_entry(account, info.uid)).state(now));
             }
         }
     }

@@ -16,11 +16,10 @@ use alloc::vec::Vec;
 
 use machine::UnixTime;
 use message::date_time;
-use store::{Flags, MessageInfo, Refusal};
+use store::{OutboxEntry, Refusal};
 
 use super::context::Context;
 use super::courier::{AttemptCx, Courier, Deed, ROOM_AGAIN, Stage};
-use super::entry;
 use super::reports::Why;
 
 /// How far a courier has come with an entry that cannot be read.
@@ -53,9 +52,9 @@ impl Courier {
     }
 
     /// Looks what comes next of such an entry.
-    pub(super) fn sort_unreadable(&mut self, notice: Notice, info: MessageInfo, cx: &mut AttemptCx<'_, '_>) {
-        let is_noticed = info.flags.contains(entry::NOTICED);
-        self.stage = if self.flags_to_mark != Flags::default() {
+    pub(super) fn sort_unreadable(&mut self, notice: Notice, record: OutboxEntry, cx: &mut AttemptCx<'_, '_>) {
+        let is_noticed = record.is_damage_reported();
+        self.stage = if !self.to_mark.is_empty() {
             Stage::Marked
         } else if !self.arrivals.is_empty() {
             Stage::Forgotten

@@ -4,6 +4,7 @@
 
 use crate::chunk::{self, pages_for};
 use crate::delivery::{Deliveries, Expect, Progress};
+use crate::format3;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
 use crate::messages::Entry;
 use crate::outcome::{Outcome, Refusal};
@@ -12,7 +13,7 @@ use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::record;
 use crate::segments::Want;
-use crate::types::{MailboxId, Recipient};
+use crate::types::{MailboxId, Marks, Recipient};
 use crate::writing::allocate;
 use alloc::vec::Vec;
 use tasks::FrameId;
@@ -103,7 +104,7 @@ impl Deliveries {
         let delivery = self.table.get_mut(id)?;
         let number = delivery.cursor;
         let recipient = *delivery.recipients.get(number)?;
-        let Recipient { account, mailbox: MailboxId(mailbox), flags, keywords, once } = recipient;
+        let Recipient { account, mailbox: MailboxId(mailbox), flags, keywords, entry: queued, once } = recipient;
         let (Some(page), Some(guid)) = (delivery.last_pages.get(number), delivery.guids.get(number)) else {
             unreachable!("a recipient without a page or a GUID")
         };
@@ -136,8 +137,8 @@ impl Deliveries {
             first_page = pages.first().copied().unwrap_or(page.0);
         }
         let entry = Entry::new(uid, delivery.octets, first_page, date, modseq, guid);
-        let mut entry = entry.in_conversation(header.conversation).with_head(head);
-        entry.set_flags(flags.0, keywords, modseq);
+        let entry = entry.in_conversation(header.conversation).with_head(head);
+        let entry = entry.with_marks(format3::join(Marks { flags, keywords }, queued));
         record::put_delivered(parts.journals.gather(shard), account, mailbox, uid_validity, &entry, check);
         if let Some(origin) = once {
             record::put_note(parts.journals.gather(shard), account, &origin.key(), &guid.to_le_bytes());

@@ -5,6 +5,7 @@ use crate::body::Body;
 use crate::conversations::Conversations;
 use crate::delivery::DeliveryId;
 use crate::mailbox::Mailbox;
+use crate::outbox::OutboxEntry;
 use crate::outcome::Refusal;
 use crate::quotas::Usage;
 use crate::store::Store;
@@ -58,6 +59,12 @@ impl Store {
     pub fn message(&self, account: AccountId, mailbox: MailboxId, uid: Uid) -> Option<MessageInfo> {
         let entry = self.known(account, mailbox)?.messages().find(uid.0)?;
         Some(entry.info(self.parts.superblock.guid_prefix()))
+    }
+
+    /// What the outbox says of the message with this UID beside the message. `None`: there is no such
+    /// message, or a rebuild has found it.
+    pub fn outbox_entry(&self, account: AccountId, Uid(uid): Uid) -> Option<OutboxEntry> {
+        self.parts.indexes.account(account)?.outbox().get(&uid).copied()
     }
 
     /// All messages of a mailbox, ascending by UID; none when there is no such mailbox.

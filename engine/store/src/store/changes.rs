@@ -5,10 +5,12 @@
 
 use crate::account::{Account, NewAccount, NewPassword};
 use crate::block::RECORDS_MAX;
+use crate::format3;
 use crate::hash::{Hash, Key};
 use crate::mailbox::{Mailbox, UID_VALIDITY_LOST};
 use crate::notes::{self, NoteChange};
 use crate::orders::{MAILBOX_NAME_MAX, Order, What};
+use crate::outbox::{EntryChange, Packing};
 use crate::outcome::Refusal;
 use crate::pending::Pending;
 use crate::record::{self, AccountTexts, REMOVED_RANGES};
@@ -152,6 +154,32 @@ impl Store {
         account: AccountId,
         mailbox: MailboxId,
         uid: Uid,
+        change: MarkChange,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        let has_entry = mailbox == OUTBOX && self.outbox_entry(account, uid).is_some();
+        let change = if mailbox == OUTBOX { format3::marks_of_client(change, has_entry) } else { change };
+        self.change_marks((account, mailbox, uid), change, continuation)
+    }
+
+    /// Changes an entry of an outbox, whose envelope says how it is packed; `continuation` is woken
+    /// with [`crate::Outcome::Changed`].
+    ///
+    /// Errors: `NoSuchMessage` where there is no entry, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn change_entry(
+        &mut self,
+        account: AccountId,
+        uid: Uid,
+        (change, packing): (EntryChange, Packing),
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        self.outbox_entry(account, uid).ok_or(Refusal::NoSuchMessage)?;
+        self.change_marks((account, OUTBOX, uid), format3::marks_of(&change, packing), continuation)
+    }
+
+    fn change_marks(
+        &mut self,
+        (account, mailbox, uid): (AccountId, MailboxId, Uid),
         change: MarkChange,
         continuation: Continuation,
     ) -> Result<(), Refusal> {

@@ -1,16 +1,47 @@
-//! The outbox: what leaves from there came by a delivery, and is told of once.
+//! The outbox: what leaves from there came by a delivery, and is told of once. What its entries say.
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body};
-use crate::outcome::Refusal;
-use crate::types::{AccountId, Flags, INBOX, MessageInfo, OUTBOX, Recipient, SENT, Uid, UidRange};
+use crate::outbox::{EntryChange, EntrySource, EntryState, OutboxEntry, Packing};
+use crate::outcome::{Outcome, Refusal};
+use crate::types::{AccountId, Flags, INBOX, MarkChange, MessageInfo, OUTBOX, Recipient, SENT, Uid, UidRange};
 use alloc::vec::Vec;
 
 fn to_outbox(account: AccountId, flags: u8) -> Recipient {
     Recipient { mailbox: OUTBOX, flags: Flags(flags), keywords: u16::from(flags) << 8, ..Recipient::inbox(account) }
 }
 
+/// A new message in the outbox with this entry.
+fn queued(account: AccountId, entry: OutboxEntry) -> Recipient {
+    Recipient { mailbox: OUTBOX, flags: Flags::SEEN, entry: Some(entry), ..Recipient::inbox(account) }
+}
+
+/// The recipients with these bits are done, and the others are done and reported.
+fn results(done: &[u8], reported: &[u8]) -> EntryChange {
+    let mut change = EntryChange::default();
+    done.iter().for_each(|bit| change.done(*bit));
+    reported.iter().for_each(|bit| change.done_and_reported(*bit));
+    change
+}
+
 impl Rig {
+    fn change(&mut self, account: AccountId, uid: u32, change: EntryChange, packing: Packing) {
+        let (number, continuation) = self.continuation();
+        self.store.change_entry(account, Uid(uid), (change, packing), continuation).unwrap();
+        assert!(matches!(self.outcome(number), Outcome::Changed));
+    }
+
+    fn entry(&self, account: AccountId, uid: u32) -> Option<OutboxEntry> {
+        self.store.outbox_entry(account, Uid(uid))
+    }
+
+    /// A checkpoint of the account's shard becomes durable.
+    fn checkpoint(&mut self, account: AccountId) {
+        self.store.parts_mut().journals.needs_mending(account.shard());
+        self.deliver(&[account], &body(1, 10)).unwrap();
+        (0..20).for_each(|_| self.turn(usize::MAX));
+    }
+
     fn posted(&mut self) -> Vec<(AccountId, Uid)> {
         let mut all: Vec<(AccountId, Uid)> = core::iter::from_fn(|| self.store.next_posted()).collect();
         all.sort();
@@ -65,4 +96,82 @@ fn nothing_is_filed_into_an_outbox() {
     assert_eq!(rig.store.file(ada, INBOX, &one, OUTBOX, continuation), Err(Refusal::BuiltIn));
     rig.file(ada, OUTBOX, &[1], SENT);
     assert_eq!((rig.list_in(ada, OUTBOX).len(), rig.list_in(ada, SENT).len()), (0, 1));
+}
+
+#[test]
+fn an_entry_is_what_it_was_through_cuts_and_checkpoints() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let new = [OutboxEntry::submitted(0), OutboxEntry::submitted(200), OutboxEntry::forwarded()];
+    rig.deliver_to(&new.map(|entry| queued(ada, entry)), &body(1, 900)).unwrap();
+    rig.change(ada, 1, results(&[0, 7], &[]), Packing::Done);
+    rig.change(ada, 2, results(&[0], &[3]), Packing::DoneAndReported);
+    let mut told = EntryChange::to(EntryState::Held);
+    told.delay_reported();
+    rig.change(ada, 3, told, Packing::Done);
+    for life in 0..4 {
+        let [first, second, third] = [1, 2, 3].map(|uid| rig.entry(ada, uid).unwrap());
+        assert_eq!((first.first(), first.done(Packing::Done), first.state()), (0, 0x81, EntryState::Queued));
+        let packing = Packing::DoneAndReported;
+        assert_eq!((second.first(), second.done(packing), second.reported(packing)), (200, 0b1001, 0b1000));
+        assert_eq!((third.source(), third.state()), (EntrySource::Forwarded, EntryState::Held));
+        assert_eq!((third.is_delay_reported(), third.is_damage_reported()), (true, false));
+        assert!(rig.list_in(ada, OUTBOX).iter().all(|info| (info.flags, info.keywords) == (Flags::SEEN, 0)));
+        if life == 1 {
+            rig.checkpoint(ada);
+        }
+        rig = rig.cut(Cut::Prefix(0));
+    }
+    assert!(rig.fsck().is_clean());
+}
+
+#[test]
+fn changes_of_an_entry_in_one_group_all_hold() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver_to(&[queued(ada, OutboxEntry::submitted(1))], &body(1, 900)).unwrap();
+    let changes = [results(&[0], &[]), EntryChange::to(EntryState::Held), results(&[1], &[])];
+    let asked = changes.map(|change| {
+        let (number, continuation) = rig.continuation();
+        rig.store.change_entry(ada, Uid(1), (change, Packing::Done), continuation).unwrap();
+        number
+    });
+    asked.into_iter().for_each(|number| assert!(matches!(rig.outcome(number), Outcome::Changed)));
+    let rig = rig.cut(Cut::Prefix(0));
+    let entry = rig.entry(ada, 1).unwrap();
+    assert_eq!((entry.done(Packing::Done), entry.state()), (3, EntryState::Held));
+}
+
+#[test]
+fn an_entry_is_gone_with_its_message_and_counted_until_then() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let resident = |rig: &Rig| rig.store.parts().indexes.of(ada.shard()).resident_bytes();
+    let before = resident(&rig);
+    rig.deliver_to(&[to_outbox(ada, 1), queued(ada, OutboxEntry::submitted(0))], &body(1, 900)).unwrap();
+    let each = crate::RESIDENT_BYTES_PER_MESSAGE as u64;
+    assert_eq!(resident(&rig), before + 2 * each + crate::RESIDENT_BYTES_QUEUED as u64);
+    assert_eq!((rig.entry(ada, 1), rig.entry(ada, 2)), (None, Some(OutboxEntry::submitted(0))));
+    rig.remove_in(ada, OUTBOX, &[2]).unwrap();
+    assert_eq!((rig.entry(ada, 2), resident(&rig)), (None, before + each));
+    let (_, continuation) = rig.continuation();
+    for uid in [1, 2, 3] {
+        let change = (results(&[0], &[]), Packing::Done);
+        assert_eq!(rig.store.change_entry(ada, Uid(uid), change, continuation), Err(Refusal::NoSuchMessage));
+    }
+}
+
+#[test]
+fn flags_of_a_client_change_no_entry_and_make_none() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver_to(&[to_outbox(ada, 0), queued(ada, OutboxEntry::submitted(0))], &body(1, 900)).unwrap();
+    for change in [MarkChange::set(Flags(u8::MAX)), MarkChange::clear(Flags(u8::MAX))] {
+        for uid in [1, 2] {
+            let (number, continuation) = rig.continuation();
+            rig.store.mark(ada, OUTBOX, Uid(uid), change, continuation).unwrap();
+            assert!(matches!(rig.outcome(number), Outcome::Changed));
+        }
+        assert_eq!((rig.entry(ada, 1), rig.entry(ada, 2)), (None, Some(OutboxEntry::submitted(0))));
+    }
 }

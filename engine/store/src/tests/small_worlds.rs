@@ -12,6 +12,7 @@ extern crate std;
 
 use super::disk::{Cut, Fate, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
+use crate::outbox::OutboxEntry;
 use crate::outcome::Outcome;
 use crate::types::{AccountId, Closing, Flags, Head, INBOX, MailboxId, MarkChange, OUTBOX, Recipient, UidRange};
 use alloc::collections::BTreeSet;
@@ -110,8 +111,8 @@ impl World {
         let change = match (operation, target.zip(target_number)) {
             (Operation::Deliver, _) => self.begin(Recipient::inbox(self.ada), 0, continuation),
             (Operation::Send, _) => {
-                let flags = Flags::SEEN.with(Flags::LEAVING);
-                let recipient = Recipient { mailbox: OUTBOX, flags, ..Recipient::inbox(self.ada) };
+                let (flags, entry) = (Flags::SEEN, Some(ENTRY));
+                let recipient = Recipient { mailbox: OUTBOX, flags, entry, ..Recipient::inbox(self.ada) };
                 self.begin(recipient, HEAD_OCTETS, continuation)
             }
             (Operation::Flag, Some((message, target_number))) => {
@@ -237,6 +238,9 @@ fn for_each_remains(disk: &TestDisk, mut look: impl FnMut(TestDisk)) {
     }
 }
 
+/// The entry of each message in the outbox.
+const ENTRY: OutboxEntry = OutboxEntry::submitted(9);
+
 /// The number that begins each body here.
 fn number_of(octets: &[u8]) -> u64 {
     u64::from_le_bytes(octets[..8].try_into().unwrap())
@@ -249,6 +253,8 @@ fn contents_of(rig: &mut Rig, ada: AccountId) -> Contents {
             let octets = rig.read_in(ada, mailbox, &message).unwrap();
             let number = number_of(&octets);
             assert_eq!(octets, body(number, OCTETS), "a message in part");
+            let entry = rig.store.outbox_entry(ada, message.uid).filter(|_| mailbox == OUTBOX);
+            assert_eq!(entry, (mailbox == OUTBOX).then_some(ENTRY), "message {number}");
             assert!(contents.insert((mailbox.0, number, message.flags.0)), "message {number} is there twice");
         }
     }

@@ -156,14 +156,20 @@ impl Changes {
             return;
         }
         let may_leave = |messages: &Messages| [DRAFTS, OUTBOX].contains(&messages.mailbox);
-        let leaves = |(_, flags, _): &(Uid, Flags, u16)| flags.are_on_their_way();
-        let is_touched = |messages| may_leave(messages) && in_range(store, account, *messages).any(|one| leaves(&one));
+        let leaves = move |mailbox: MailboxId, (uid, flags, _): &(Uid, Flags, u16)| match mailbox {
+            OUTBOX => store.outbox_entry(account, *uid).is_some(),
+            _ => flags.are_on_their_way(),
+        };
+        let is_touched = |messages: &Messages| {
+            let mut meant = in_range(store, account, *messages);
+            may_leave(messages) && meant.any(|one| leaves(messages.mailbox, &one))
+        };
         if !self.left.iter().any(is_touched) {
             return;
         }
         let (meant, others): (Vec<Messages>, Vec<Messages>) = self.left.drain(..).partition(may_leave);
         let keys = meant.into_iter().flat_map(|messages| {
-            let staying = in_range(store, account, messages).filter(|one| !leaves(one));
+            let staying = in_range(store, account, messages).filter(move |one| !leaves(messages.mailbox, one));
             staying.map(move |(uid, ..)| Key { mailbox: messages.mailbox.0, uid: uid.0 })
         });
         self.left = together(keys.collect()).into_iter().chain(others).collect();

@@ -172,7 +172,8 @@ impl Conversing {
                 Ok(shown) => places.push(Place { info: shown.info, shown: Ok(shown), key }),
                 // Who has removed it meanwhile does not miss it.
                 Err(_) if let Some(info) = desk.store().message(account, mailbox, uid) => {
-                    let line = Line { text: RowText::lost(&Found::new(mailbox, info), &now), summary: None };
+                    let found = Found::of(desk.store(), account, mailbox, info);
+                    let line = Line { text: RowText::lost(&found, &now), summary: None };
                     places.push(Place { shown: Err(line), info, key });
                 }
                 Err(_) => {}
@@ -297,5 +298,5 @@ fn others(store: &Store, account: AccountId, (mailbox, opened): (MailboxId, Mess
         uids.take(SHOWN_MAX + 1).map(move |uid| (id, uid))
     });
     let others = places.take(LOOKED_AT_MAX).filter(|(id, uid)| (*id, *uid) != (mailbox, opened.uid));
-    others.filter_map(|(id, uid)| Some(Found::new(id, store.message(account, id, uid)?))).collect()
+    others.filter_map(|(id, uid)| Some(Found::of(store, account, id, store.message(account, id, uid)?))).collect()
 }

@@ -53,7 +53,8 @@ impl Copies {
             return;
         }
         let known = |all: Vec<_>| {
-            all.into_iter().filter_map(|(id, uid)| Some(Found::new(id, store.message(account, id, uid)?)))
+            let found = |(id, uid)| Some(Found::of(store, account, id, store.message(account, id, uid)?));
+            all.into_iter().filter_map(found)
         };
         let mut came: Vec<Found> = known(came).collect();
         for sent in known(sent) {

@@ -109,7 +109,7 @@ impl Listing {
                 if self.rows.len() >= ROWS_MAX {
                     break;
                 }
-                let mut row = Found::new(self.mailbox, info);
+                let mut row = Found::of(store, account, self.mailbox, info);
                 if self.is_grouped() {
                     row.together = Together::of(store, account, self.mailbox, &info);
                 }

@@ -6,7 +6,9 @@ use core::cell::LazyCell;
 
 use machine::UnixTime;
 use message::Summary;
-use store::{AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT};
+use store::{
+    AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, EntryState, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store,
+};
 
 use crate::desk::Desk;
 use crate::list::{Row, WrittenRow};
@@ -23,9 +25,20 @@ pub(super) struct Found {
     /// Where it is.
     pub(super) mailbox: MailboxId,
     pub(super) info: MessageInfo,
+    /// Whether it is on its way.
+    departure: Departure,
     /// What it stands for in a list.
     pub(super) together: Together,
     pub(super) known: Known,
+}
+
+/// Whether a message is on its way to others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Departure {
+    None,
+    UnderWay,
+    /// An administrator holds it, or has taken it out for good.
+    HeldBack,
 }
 
 /// What is known of a message beside the index.
@@ -48,8 +61,16 @@ pub(super) enum Known {
 }
 
 impl Found {
-    pub(super) fn new(mailbox: MailboxId, info: MessageInfo) -> Found {
-        Found { mailbox, info, together: Together::alone(mailbox, &info), known: Known::Nothing }
+    /// The message `info` of a mailbox.
+    pub(super) fn of(store: &Store, account: AccountId, mailbox: MailboxId, info: MessageInfo) -> Found {
+        let entry = if mailbox == OUTBOX { store.outbox_entry(account, info.uid) } else { None };
+        let departure = match entry.map(|entry| entry.state()) {
+            Some(EntryState::Held | EntryState::Returned) => Departure::HeldBack,
+            Some(EntryState::Queued) => Departure::UnderWay,
+            None if mailbox == DRAFTS && info.flags.are_on_their_way() => Departure::UnderWay,
+            None => Departure::None,
+        };
+        Found { mailbox, info, departure, together: Together::alone(mailbox, &info), known: Known::Nothing }
     }
 
     pub(super) fn key(&self) -> Key {
@@ -201,8 +222,8 @@ impl<'a> RowText<'a> {
             people,
             subject: summary.map_or("This message cannot be read", |summary| &summary.subject),
             snippet: match summary {
-                Some(_) if is_held_back(found) => "Held by an administrator",
-                Some(_) if found.info.flags.are_on_their_way() => "Sending…",
+                Some(_) if found.departure == Departure::HeldBack => "Held by an administrator",
+                Some(_) if found.departure == Departure::UnderWay => "Sending…",
                 summary => summary.map_or("", |summary| &summary.snippet),
             },
             date: moment.in_few_words(now),
@@ -228,9 +249,4 @@ impl<'a> RowText<'a> {
             has_attachment: self.has_attachment,
         }
     }
-}
-
-/// Whether a letter in an outbox does not leave until an administrator releases it, or never does.
-fn is_held_back(found: &Found) -> bool {
-    found.mailbox == OUTBOX && found.info.flags.contains(Flags::LEFT)
 }

@@ -118,7 +118,7 @@ impl Searching {
         while let Some((mailbox, _)) = left.front() {
             let at = self.at.or(before).filter(|at| at.mailbox == mailbox.0).map(|at| Uid(at.uid));
             let next = store.messages_below(account, *mailbox, at).take(READS_MAX);
-            self.looked_at.extend(next.map(|info| Found::new(*mailbox, info)));
+            self.looked_at.extend(next.map(|info| Found::of(store, account, *mailbox, info)));
             if !self.looked_at.is_empty() {
                 self.count += self.looked_at.len() as u32;
                 return true;

@@ -19,7 +19,7 @@ impl Together {
     /// One message.
     pub(super) fn alone(mailbox: MailboxId, info: &MessageInfo) -> Together {
         if mailbox == OUTBOX {
-            // What flags mean there is nobody's but his who brings it to others.
+            // It is in Sent as well, where its flags are shown.
             return Together { messages: 1, is_unread: false, is_starred: false, is_answered: false };
         }
         let [is_seen, is_starred, is_answered] =

@@ -1,0 +1,102 @@
+//! How format 3 keeps an outbox entry: in the flags and keywords of its message.
+//!
+//! | bits of a message with an entry | |
+//! |---|---|
+//! | flag 16 | it is to be forwarded: [`EntrySource::Forwarded`] |
+//! | flags 64 and 128 | its state: 64 alone queued, both held, 128 alone returned; neither: there is no entry |
+//! | flag 32 | the sender was told that it takes long |
+//! | flag 4 | the account was told that its head cannot be read |
+//! | keywords, upper 8 | the number of its first recipient |
+//! | keywords, lower 8 | its results, as [`Packing`] says |
+//! | other flags | the message's own |
+//!
+//! This is the only file that knows these bits. Above it an entry is an [`OutboxEntry`], and flags
+//! and keywords are a client's.
+//!
+//! Invariants:
+//! - What [`split`] has taken apart [`join`] puts together again, whatever the disk said.
+//! - A change of an entry only takes bits away to set its state.
+
+use crate::outbox::{EntryChange, EntrySource, EntryState, OutboxEntry, Packing};
+use crate::types::{Flags, MarkChange, Marks};
+
+const FORWARDED: Flags = Flags(16);
+const DAMAGE_REPORTED: Flags = Flags(4);
+const DELAY_REPORTED: Flags = Flags(32);
+const IS_TO_LEAVE: Flags = Flags(64);
+const IS_TAKEN_OUT: Flags = Flags(128);
+const STATE: Flags = IS_TO_LEAVE.with(IS_TAKEN_OUT);
+/// The flags that an entry is kept in.
+const ENTRY: Flags = STATE.with(FORWARDED).with(DAMAGE_REPORTED).with(DELAY_REPORTED);
+
+const FIRST_SHIFT: u32 = 8;
+
+/// The flags and keywords of a message in an outbox, and its entry, from the marks that it has on
+/// the disk.
+pub(crate) fn split(Marks { flags, keywords }: Marks) -> (Marks, Option<OutboxEntry>) {
+    let state = match (flags.contains(IS_TO_LEAVE), flags.contains(IS_TAKEN_OUT)) {
+        (true, false) => EntryState::Queued,
+        (true, true) => EntryState::Held,
+        (false, true) => EntryState::Returned,
+        (false, false) => return (Marks { flags, keywords }, None),
+    };
+    let entry = OutboxEntry {
+        source: if flags.contains(FORWARDED) { EntrySource::Forwarded } else { EntrySource::Submitted },
+        state,
+        first: (keywords >> FIRST_SHIFT) as u8,
+        results: keywords as u8,
+        is_delay_reported: flags.contains(DELAY_REPORTED),
+        is_damage_reported: flags.contains(DAMAGE_REPORTED),
+    };
+    (Marks { flags: flags.without(ENTRY), keywords: 0 }, Some(entry))
+}
+
+/// The marks that a message has on the disk: the inverse of [`split`].
+pub(crate) fn join(marks: Marks, entry: Option<OutboxEntry>) -> Marks {
+    let Some(entry) = entry else { return marks };
+    let bits = [
+        (entry.source == EntrySource::Forwarded, FORWARDED),
+        (entry.is_delay_reported, DELAY_REPORTED),
+        (entry.is_damage_reported, DAMAGE_REPORTED),
+    ];
+    let set = bits.into_iter().filter(|(is_set, _)| *is_set).fold(of_state(entry.state), |set, (_, bit)| set.with(bit));
+    let keywords = u16::from(entry.first) << FIRST_SHIFT | u16::from(entry.results);
+    Marks { flags: marks.flags.with(set), keywords: marks.keywords | keywords }
+}
+
+/// What a change of an entry does with the marks on the disk.
+pub(crate) fn marks_of(change: &EntryChange, packing: Packing) -> MarkChange {
+    let mut marks = MarkChange::default();
+    if let Some(state) = change.state {
+        marks.set.flags = of_state(state);
+        marks.clear.flags = STATE.without(marks.set.flags);
+    }
+    for (is_set, bit) in [(change.is_delay_reported, DELAY_REPORTED), (change.is_damage_reported, DAMAGE_REPORTED)] {
+        if is_set {
+            marks.set.flags = marks.set.flags.with(bit);
+        }
+    }
+    marks.set.keywords = change.results(packing).into();
+    marks
+}
+
+/// What a client's change of flags and keywords does with the marks on the disk: it leaves alone
+/// what the entry is kept in, and makes no entry.
+pub(crate) fn marks_of_client(change: MarkChange, has_entry: bool) -> MarkChange {
+    let is_of_client = |marks: Marks| match has_entry {
+        true => Marks { flags: marks.flags.without(ENTRY), keywords: 0 },
+        false => Marks { flags: marks.flags.without(STATE), ..marks },
+    };
+    MarkChange { clear: is_of_client(change.clear), set: is_of_client(change.set) }
+}
+
+fn of_state(state: EntryState) -> Flags {
+    match state {
+        EntryState::Queued => IS_TO_LEAVE,
+        EntryState::Held => STATE,
+        EntryState::Returned => IS_TAKEN_OUT,
+    }
+}
+
+#[cfg(test)]
+mod tests;
