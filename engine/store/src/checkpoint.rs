@@ -129,6 +129,7 @@ fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
     match cursor {
         Cursor::Shard => {
             record::put_shard(out, index.guid_next());
+            index.kept().for_each(|record| out.extend_from_slice(record));
             Cursor::Account(AccountId(0))
         }
         Cursor::Account(from) => match index.account_from(from) {

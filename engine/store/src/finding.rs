@@ -58,6 +58,8 @@ pub enum Damage {
     JournalBlock,
     /// The beginning of a journal is lost.
     JournalStart,
+    /// A record of this kind cannot be read.
+    Record(u8),
     /// A message that nobody was told of is there in part.
     Torn(AccountId, Uid),
     /// The index names a place for a message that cannot be one.
@@ -87,6 +89,7 @@ impl fmt::Display for Finding {
                 write!(out, "a journal block is lost; its shard is rebuilt from the messages found")
             }
             Damage::JournalStart => write!(out, "a journal is lost; its shard is rebuilt from the messages found"),
+            Damage::Record(kind) => write!(out, "a record of kind {kind} cannot be read; it is kept as it is"),
             Damage::Torn(account, Uid(uid)) => {
                 write!(
                     out,

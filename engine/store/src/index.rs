@@ -29,6 +29,9 @@ const _: () = assert!(RESIDENT_BYTES_PER_MESSAGE <= 128);
 /// What a message that was filed, or has several chunks, takes in memory beside the rest, 4 bytes a chunk not counted.
 pub const RESIDENT_BYTES_PLACED: usize = 112;
 
+/// Bytes of records that a shard keeps and cannot read.
+const KEPT_BYTES_MAX: usize = 8 * 1024;
+
 /// A message that is not found by what its chunks say of it.
 #[derive(Debug)]
 pub(crate) struct Placed {
@@ -54,6 +57,8 @@ pub(crate) struct Index {
     /// Entries of outboxes.
     queued: usize,
     placed_chunks: u64,
+    /// Records that this program cannot read, as they lie on the disk.
+    kept: Vec<Box<[u8]>>,
     /// What notes take, as [`bytes_of_note`] counts it.
     note_bytes: u64,
     /// The chunks of messages whose own record comes later in the group.
@@ -117,10 +122,32 @@ impl Index {
         messages + others as u64 + self.placed_chunks * 4 + self.note_bytes
     }
 
+    /// Keeps a record that cannot be read, once. False: there are too many.
+    pub(crate) fn keep(&mut self, record: &[u8]) -> bool {
+        if self.kept.iter().any(|known| **known == *record) {
+            return true;
+        }
+        let fits = self.kept_bytes() + record.len() <= KEPT_BYTES_MAX;
+        if fits {
+            self.kept.push(record.into());
+        }
+        fits
+    }
+
+    /// The records that are kept.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = &[u8]> {
+        self.kept.iter().map(|record| &**record)
+    }
+
+    fn kept_bytes(&self) -> usize {
+        self.kept().map(<[u8]>::len).sum()
+    }
+
     /// About how many blocks a checkpoint of this shard takes.
     pub(crate) fn checkpoint_blocks(&self) -> u32 {
         let (placed, accounts) = (self.placed.len() as u64, self.accounts.len() as u64);
         let bytes = self.messages * 36 + placed * 16 + self.placed_chunks * 5 + accounts * 1000 + self.note_bytes;
+        let bytes = bytes + self.kept_bytes() as u64;
         (bytes / 3500 + 1).min(u64::from(u32::MAX)) as u32
     }
 
@@ -220,6 +247,7 @@ impl Index {
                     space(Space::Died(from, pages));
                 }
             }
+            Record::Life => {}
             Record::Shard { guid_next } => self.guid_next = self.guid_next.max(guid_next),
             Record::Filed { account, from, modseq, to, uid_validity, entry } => {
                 self.file(account, (from, modseq), (to, uid_validity), entry);

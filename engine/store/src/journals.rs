@@ -5,6 +5,7 @@
 //! - Records that gather in one shard fit a group, with those of a checkpoint and of orders.
 
 use crate::block::{self, RECORDS_MAX};
+use crate::frame;
 use crate::index::Index;
 use crate::indexes::Indexes;
 use crate::journal::Journal;
@@ -292,7 +293,7 @@ impl Journals {
 pub(crate) fn blocks_of(mut records: &[u8]) -> u32 {
     let mut blocks = 0;
     while !records.is_empty() {
-        let length = record::whole_records(records, RECORDS_MAX);
+        let length = frame::whole_records(records, RECORDS_MAX);
         assert!(length > 0, "a record that fits into no block");
         records = records.get(length..).unwrap_or_default();
         blocks += 1;

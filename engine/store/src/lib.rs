@@ -10,7 +10,7 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `layout`, `superblock`, `block`, `chunk`, `record` | the format: parse and emit, nothing else |
+//! | `layout`, `superblock`, `block`, `chunk`, `frame`, `record` | the format: parse and emit, nothing else |
 //! | `outbox`, `types`, `body`, `outcome` | what the store is told, and what it answers |
 //! | `format3` | how format 3 keeps entries of outboxes |
 //! | `messages`, `notes`, `quotas`, `conversations`, `mailbox`, `account`, `index` | what is known in memory; changes only by applying durable records |
@@ -50,6 +50,7 @@ mod delivery;
 mod digest;
 mod finding;
 mod format3;
+mod frame;
 mod fsck;
 mod group;
 mod hash;

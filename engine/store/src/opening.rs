@@ -258,7 +258,7 @@ impl Opening {
 
     /// Goes on with a lane: its shard's journal, or the next shard.
     fn replay(&mut self, lane: u8, parts: &mut Parts, findings: &mut Findings) {
-        loop {
+        while self.ended().is_none() {
             let mut replay = match self.replay_of(lane).take() {
                 Some(replay) => replay,
                 None => {
@@ -297,7 +297,10 @@ impl Opening {
     }
 
     fn shard_replayed(&mut self, replayed: Replayed, parts: &mut Parts, findings: &mut Findings) {
-        let Replayed { shard, index, journal, heal, damaged, findings: found, dropped } = replayed;
+        let Replayed { shard, index, journal, heal, damaged, findings: found, dropped, unknown } = replayed;
+        if let Some((kind, page)) = unknown {
+            return self.refuse(Reason::UnknownRecord { kind, sector: page.sector().0 });
+        }
         found.into_iter().for_each(|finding| findings.note(finding.sector, finding.damage));
         self.dropped.extend(dropped);
         if damaged {

@@ -157,6 +157,13 @@ pub enum Reason {
     },
     /// A Barepost disk of a format that this version does not know.
     OtherFormat(u32),
+    /// A Barepost disk with a record that this version cannot read, and must not lose.
+    UnknownRecord {
+        /// What begins the record.
+        kind: u8,
+        /// Where its group begins.
+        sector: u64,
+    },
     /// Not blank, and not a Barepost disk.
     NotOurs,
     /// Its superblocks, or first pages of its segments, cannot be read.
@@ -180,6 +187,10 @@ impl fmt::Display for Reason {
             Reason::OtherFormat(version) => {
                 write!(out, "the disk has format {version}, this version knows only format {}", crate::FORMAT_VERSION)
             }
+            Reason::UnknownRecord { kind, sector } => write!(
+                out,
+                "the disk has a record of kind {kind} at sector {sector}, which this version does not know; use a later one"
+            ),
             Reason::NotOurs => write!(out, "the disk is neither blank nor a Barepost disk"),
             Reason::Unreadable => {
                 write!(out, "the disk cannot be read where a store begins; nothing is written to it")

@@ -2,10 +2,11 @@
 //!
 //! Invariants:
 //! - A record never exceeds a block ([`crate::block::RECORDS_MAX`]).
-//! - What does not parse is skipped by its length, or ends the block when even that does not fit.
+//! - What does not parse is told of: see `frame`.
 
 use crate::block::RECORDS_MAX;
 use crate::bytes::{Reader, put_text};
+use crate::frame::{FRAME_BYTES, Unread, frames};
 use crate::layout::Page;
 use crate::messages::{ENTRY_BYTES, Entry};
 use crate::types::{AccountId, Flags, MarkChange, Marks, Place};
@@ -31,8 +32,6 @@ const NOTE: u8 = 13;
 pub(crate) const CHUNKS_IN_RECORD: usize = 900;
 /// The most messages in one record `range`: as many as fill a block.
 pub(crate) const RANGE_ENTRIES: usize = (RECORDS_MAX - FRAME_BYTES - RANGE_FIELDS_BYTES) / ENTRY_BYTES;
-/// Kind and length of a record.
-const FRAME_BYTES: usize = 3;
 /// The fields of a record `range` before its messages.
 const RANGE_FIELDS_BYTES: usize = 20;
 /// The most ranges of UIDs in one record `removed`.
@@ -108,6 +107,8 @@ pub(crate) enum Record<'a> {
         uid_validity: u32,
         entry: Entry,
     },
+    /// See [`put_life`].
+    Life,
     Gone {
         account: AccountId,
         mailbox: u32,
@@ -164,28 +165,24 @@ impl<'a> Texts<'a> {
 
 /// The records in `bytes`, oldest first.
 pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
-    frames(bytes).filter_map(|(kind, body, _)| parse(kind, Reader::new(body)))
+    read(bytes).filter_map(Result::ok)
+}
+
+/// The same, with those that cannot be read. What may be passed over is.
+pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Result<Record<'_>, Unread<'_>>> {
+    frames(bytes).filter_map(|frame| match frame.kind {
+        ACCOUNT..=NOTE => {
+            let record = parse(frame.kind, Reader::new(frame.body));
+            Some(record.ok_or(Unread::Malformed(frame.kind, frame.bytes)))
+        }
+        _ if frame.is_skippable() => None,
+        kind => Some(Err(Unread::Unknown(kind))),
+    })
 }
 
 /// Whether these are the records of a fence.
 pub(crate) fn begin_life(bytes: &[u8]) -> bool {
-    frames(bytes).next().is_some_and(|(kind, ..)| kind == LIFE)
-}
-
-/// How many of the bytes, cut between two records, fit into `limit`.
-pub(crate) fn whole_records(bytes: &[u8], limit: usize) -> usize {
-    frames(bytes).map(|(_, _, end)| end).take_while(|end| *end <= limit).last().unwrap_or(0)
-}
-
-/// Kind, fields and end of each record.
-fn frames(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8], usize)> {
-    let mut reader = Reader::new(bytes);
-    core::iter::from_fn(move || {
-        let kind = reader.u8()?;
-        let length = reader.u16()?;
-        let body = reader.take(usize::from(length))?;
-        Some((kind, body, bytes.len() - reader.rest().len()))
-    })
+    frames(bytes).next().is_some_and(|frame| frame.kind == LIFE)
 }
 
 fn parse(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
@@ -250,6 +247,7 @@ fn parse_small(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
             uid_validity: reader.u32()?,
             entry: Entry::from_bytes(reader.take(ENTRY_BYTES)?.first_chunk()?),
         },
+        LIFE => Record::Life,
         GONE => Record::Gone { account: AccountId(reader.u64()?), mailbox: reader.u32()? },
         NOTE => Record::Note {
             account: AccountId(reader.u64()?),

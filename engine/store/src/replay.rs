@@ -5,11 +5,13 @@
 //! - The end is never taken for damage, nor damage for the end: a later group proves that a missing block was durable.
 //!   A place that cannot be read may hold such a group, and counts as damage.
 //! - Where both copies of a block fit and differ, an earlier life began a group there and one of them is its fence: what follows tells which.
+//! - A record of an unknown kind in a whole group ends the walk: the disk is not for this program.
 //! - The walk asks for pieces and is called again with them; it holds no more than one group.
 
 use crate::block::{self, Block, GROUP_BLOCKS_MAX, Header};
 use crate::chunk;
 use crate::finding::{Damage, Finding};
+use crate::frame::Unread;
 use crate::hash::Key;
 use crate::index::{Index, Space};
 use crate::journal::Journal;
@@ -66,6 +68,8 @@ struct Partial {
     first: u64,
     blocks: u32,
     records: Vec<u8>,
+    /// The first copy of its first block.
+    page: Page,
     /// Where the journal goes on if the rest never comes.
     before: Journal,
 }
@@ -87,6 +91,8 @@ pub(crate) struct Replayed {
     pub(crate) damaged: bool,
     pub(crate) findings: Vec<Finding>,
     pub(crate) dropped: Vec<Dropped>,
+    /// It has a record of this kind there, which this program does not know.
+    pub(crate) unknown: Option<(u8, Page)>,
 }
 
 pub(crate) struct Replay {
@@ -97,6 +103,7 @@ pub(crate) struct Replay {
     damaged: bool,
     findings: Vec<Finding>,
     dropped: Vec<Dropped>,
+    unknown: Option<(u8, Page)>,
     /// So many findings are of before the last group, and so many of before its end.
     settled: [usize; 2],
     /// The unreadable place where the next block, or the link to it, may stand.
@@ -144,6 +151,7 @@ impl Replay {
             damaged: false,
             findings: Vec::new(),
             dropped: Vec::new(),
+            unknown: None,
             settled: [0; 2],
             unreadable: None,
             root,
@@ -156,8 +164,8 @@ impl Replay {
 
     /// What came of it.
     pub(crate) fn into_replayed(self) -> Replayed {
-        let Replay { shard, index, journal, heal, damaged, findings, dropped, .. } = self;
-        Replayed { shard, index, journal, heal: heal || damaged, damaged, findings, dropped }
+        let Replay { shard, index, journal, heal, damaged, findings, dropped, unknown, .. } = self;
+        Replayed { shard, index, journal, heal: heal || damaged, damaged, findings, dropped, unknown }
     }
 
     /// Goes on with `piece`, the one that was last asked for. Returns the next one to read, `None` at the end.
@@ -177,6 +185,9 @@ impl Replay {
             if let Err(wanted) = done {
                 return Some(wanted);
             }
+            if self.unknown.is_some() {
+                return None;
+            }
         }
     }
 
@@ -192,8 +203,9 @@ impl Replay {
             _ => None,
         });
         if let Some(Fit { block, rival, lame }) = next {
-            self.note_lame(lame, geometry.place_page(segment, place));
-            self.accept_either(block, rival);
+            let page = geometry.place_page(segment, place);
+            self.note_lame(lame, page);
+            self.accept_either(block, rival, page);
         } else {
             self.mode = Mode::Link;
             self.unreadable = look.unreadable.then(|| geometry.place_page(segment, place));
@@ -214,7 +226,7 @@ impl Replay {
     /// what is none, the fence was written later: over a group that failed. Of two fences either
     /// may be the right one, and more of its group follows a fence: so no group is applied that may
     /// be none.
-    fn accept_either(&mut self, block: (Header, u64, &[u8]), rival: Option<(Header, u64, &[u8])>) {
+    fn accept_either(&mut self, block: (Header, u64, &[u8]), rival: Option<(Header, u64, &[u8])>, page: Page) {
         let is_fence = |one: &(Header, u64, &[u8])| record::begin_life(one.2);
         let (block, rival) = match rival {
             Some(rival) if is_fence(&rival) && !is_fence(&block) => (rival, None),
@@ -224,10 +236,10 @@ impl Replay {
         let rival = rival.filter(|other| self.partial.is_none() && are_fences(other));
         self.rival = rival.map(|(header, hash, records)| {
             let before = Rival { journal: self.journal.clone(), partial: None };
-            self.accept(&header, hash, records);
+            self.accept(&header, hash, records, page);
             self.go_over_to(before)
         });
-        self.accept(&block.0, block.1, block.2);
+        self.accept(&block.0, block.1, block.2, page);
     }
 
     /// Goes on from there. Returns where it was.
@@ -238,25 +250,38 @@ impl Replay {
         }
     }
 
-    fn accept(&mut self, header: &Header, hash: u64, records: &[u8]) {
+    fn accept(&mut self, header: &Header, hash: u64, records: &[u8], page: Page) {
         let partial = self.partial.get_or_insert_with(|| Partial {
             first: header.group_first,
             blocks: header.group_blocks,
             records: Vec::new(),
+            page,
             before: self.journal.clone(),
         });
         partial.records.extend_from_slice(records);
         let complete = header.sequence + 1 - partial.first == u64::from(partial.blocks);
         self.journal.block_follows(hash);
         if complete && let Some(partial) = self.partial.take() {
-            self.apply(&partial.records);
+            self.apply(&partial.records, partial.page);
             self.settled = [self.settled[1], self.findings.len()];
         }
     }
 
-    fn apply(&mut self, records: &[u8]) {
+    fn apply(&mut self, records: &[u8], page: Page) {
         self.recent.clear();
-        for record in record::records(records) {
+        for record in record::read(records) {
+            let record = match record {
+                Ok(record) => record,
+                Err(Unread::Malformed(kind, bytes)) if self.index.keep(bytes) => {
+                    let damage = Damage::Record(kind);
+                    self.findings.push(Finding { sector: page.sector(), damage });
+                    continue;
+                }
+                Err(Unread::Unknown(kind) | Unread::Malformed(kind, _)) => {
+                    self.unknown = Some((kind, page));
+                    return;
+                }
+            };
             self.index.apply(&record, &mut |_| {});
             if let Record::Delivered { account, mailbox, entry, check, .. } = record {
                 self.recent.push(Recent { account, mailbox, uid: entry.uid, guid: entry.guid(), check });

@@ -26,3 +26,4 @@ mod small_worlds;
 mod soak;
 mod space;
 mod summaries;
+mod unread;

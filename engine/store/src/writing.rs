@@ -5,6 +5,7 @@
 
 use crate::backing::{Backing, Purpose};
 use crate::block::{self, RECORDS_MAX};
+use crate::frame;
 use crate::journal::Journal;
 use crate::layout::{Page, ShardId};
 use crate::parts::Parts;
@@ -40,7 +41,7 @@ pub(crate) fn write_blocks(parts: &mut Parts, shard: ShardId, fence: bool, block
     }
     let mut rest = records;
     while !rest.is_empty() {
-        let (part, tail) = rest.split_at(record::whole_records(rest, RECORDS_MAX));
+        let (part, tail) = rest.split_at(frame::whole_records(rest, RECORDS_MAX));
         assert!(!part.is_empty(), "a record that fits into no block");
         rest = tail;
         let extended = extend_journal(parts, shard);

@@ -1,0 +1,131 @@
+//! Records that this program cannot read: of a later format, or damaged before they were sealed.
+
+use super::disk::{Cut, TestDisk};
+use super::rig::{MIB, Rig, body};
+use crate::finding::Damage;
+use crate::layout::PAGE_SECTORS;
+use crate::outcome::{Reason, State};
+use crate::types::AccountId;
+use alloc::vec::Vec;
+use machine::SECTOR_BYTES;
+
+/// Kinds that no format has yet: refused where they are unknown, and passed over.
+const UNKNOWN: [u8; 3] = [0, 60, 127];
+const SKIPPABLE: [u8; 2] = [128, 255];
+/// The kind of a record of one number of eight bytes.
+const SHARD: u8 = 9;
+
+fn record(kind: u8, body: &[u8]) -> Vec<u8> {
+    [&[kind, body.len() as u8, 0], body].concat()
+}
+
+/// A store with a message; a second message comes with this record before it.
+fn with_record(record: &[u8]) -> (Rig, AccountId) {
+    let mut rig = Rig::new(MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], &body(1, 300)).unwrap();
+    rig.store.parts_mut().journals.gather(ada.shard()).extend_from_slice(record);
+    rig.deliver(&[ada], &body(2, 300)).unwrap();
+    (rig, ada)
+}
+
+fn refused(disk: &TestDisk) -> Reason {
+    let mut rig = Rig::opening(disk.clone());
+    rig.settle();
+    assert!(rig.disk.same_as(disk) && rig.disk.writes == disk.writes, "a refused disk was written to");
+    let State::Refused(reason) = rig.store.state() else { panic!("{:?}", rig.store.state()) };
+    assert_eq!(rig.fsck().refused, Some(reason));
+    reason
+}
+
+/// How often a record of this kind is found that cannot be read.
+fn found(rig: &Rig, kind: u8) -> usize {
+    rig.store.findings().iter().filter(|found| found.damage == Damage::Record(kind)).count()
+}
+
+/// A checkpoint of the account's shard becomes durable.
+fn checkpoint(rig: &mut Rig, account: AccountId) {
+    rig.store.parts_mut().journals.needs_mending(account.shard());
+    (3..6).for_each(|number| rig.deliver(&[account], &body(number, 10)).unwrap());
+}
+
+#[test]
+fn a_record_of_an_unknown_kind_refuses_the_disk_before_a_write() {
+    for kind in UNKNOWN {
+        let (mut rig, _) = with_record(&record(kind, b"what a later program keeps"));
+        rig.disk.cut(Cut::Prefix(usize::MAX));
+        let mut disk = rig.disk;
+        let Reason::UnknownRecord { kind: named, sector } = refused(&disk) else { panic!("kind {kind}") };
+        let page: Vec<u8> = (sector..sector + PAGE_SECTORS).flat_map(|sector| disk.peek(sector)).collect();
+        assert_eq!((named, &page[16..20]), (kind, &b"JRNL"[..]), "the place is a journal's block");
+        // What opening would mend stays damaged.
+        disk.poke(0, [0; SECTOR_BYTES]);
+        assert!(matches!(refused(&disk), Reason::UnknownRecord { .. }));
+    }
+}
+
+#[test]
+fn an_unknown_record_of_a_group_that_is_not_whole_refuses_nothing() {
+    let mut rig = Rig::new(MIB);
+    let ada = rig.create("ada@example.org");
+    // Two blocks, of which the second one is lost.
+    for _ in 0..2 {
+        let large = [&[60, 0xb8, 0x0b][..], &[7; 3000]].concat();
+        rig.store.parts_mut().journals.gather(ada.shard()).extend_from_slice(&large);
+    }
+    let (_, continuation) = rig.continuation();
+    let before = rig.disk.writes;
+    rig.store.set_password(ada, &super::rig::password("new", ""), continuation).unwrap();
+    rig.store.turn_ended();
+    rig.exchange();
+    while rig.disk.writes == before {
+        rig.turn(1);
+    }
+    let rig = rig.cut(Cut::Prefix(1));
+    assert!(rig.serving(), "{:?}", rig.store.state());
+}
+
+#[test]
+fn a_skippable_record_is_passed_over() {
+    for kind in SKIPPABLE {
+        let (rig, ada) = with_record(&record(kind, b"derived"));
+        let mut rig = rig.cut(Cut::Prefix(usize::MAX));
+        assert!(rig.serving() && rig.store.findings().is_empty());
+        assert_eq!(rig.list(ada).len(), 2);
+        checkpoint(&mut rig, ada);
+        assert!(rig.cut(Cut::Prefix(usize::MAX)).fsck().is_clean());
+    }
+}
+
+#[test]
+fn a_known_record_that_cannot_be_read_is_kept_and_named() {
+    let malformed = record(SHARD, b"short");
+    let (rig, ada) = with_record(&[&malformed[..], &malformed].concat());
+    let mut rig = rig.cut(Cut::Prefix(usize::MAX));
+    let mut messages = 2;
+    for _ in 0..3 {
+        assert!(rig.serving(), "{:?}", rig.store.state());
+        assert_eq!(rig.list(ada).len(), messages);
+        assert!(found(&rig, SHARD) >= 1 && !rig.fsck().is_clean());
+        let kept: Vec<Vec<u8>> = rig.store.parts().indexes.of(ada.shard()).kept().map(<[u8]>::to_vec).collect();
+        assert_eq!(kept, [malformed.clone()], "once");
+        checkpoint(&mut rig, ada);
+        messages += 3;
+        rig = rig.cut(Cut::Prefix(usize::MAX));
+    }
+    assert_eq!(found(&rig, SHARD), 1, "the checkpoint has it once");
+}
+
+#[test]
+fn more_unreadable_records_than_can_be_kept_refuse_the_disk() {
+    let mut rig = Rig::new(MIB);
+    let ada = rig.create("ada@example.org");
+    for number in 0..60 {
+        // A number beyond reason.
+        let malformed = record(SHARD, &[&[255; 8][..], &[number; 192]].concat());
+        rig.store.parts_mut().journals.gather(ada.shard()).extend_from_slice(&malformed);
+    }
+    rig.deliver(&[ada], &body(1, 300)).unwrap();
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    assert!(matches!(refused(&rig.disk), Reason::UnknownRecord { kind: SHARD, .. }));
+}
