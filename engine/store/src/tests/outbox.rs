@@ -4,7 +4,8 @@ use super::disk::Cut;
 use super::rig::{MIB, Rig, body};
 use crate::outbox::{EntryChange, EntrySource, EntryState, OutboxEntry, Packing};
 use crate::outcome::{Outcome, Refusal};
-use crate::types::{AccountId, Flags, INBOX, MarkChange, MessageInfo, OUTBOX, Recipient, SENT, Uid, UidRange};
+use crate::record::Record;
+use crate::types::{AccountId, Flags, INBOX, MarkChange, MessageInfo, OUTBOX, Place, Recipient, SENT, Uid, UidRange};
 use alloc::vec::Vec;
 
 fn to_outbox(account: AccountId, flags: u8) -> Recipient {
@@ -159,6 +160,21 @@ fn an_entry_is_gone_with_its_message_and_counted_until_then() {
         let change = (results(&[0], &[]), Packing::Done);
         assert_eq!(rig.store.change_entry(ada, Uid(uid), change, continuation), Err(Refusal::NoSuchMessage));
     }
+}
+
+/// No program of ours has ever written that; but marks are what the disk says.
+#[test]
+fn an_entry_whose_state_the_disk_takes_away_is_gone() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let resident = |rig: &Rig| rig.store.parts().indexes.of(ada.shard()).resident_bytes();
+    rig.deliver_to(&[queued(ada, OutboxEntry::submitted(0))], &body(1, 900)).unwrap();
+    let before = resident(&rig);
+    let change = MarkChange::clear(Flags(64 | 128));
+    let marked = Record::Marked { account: ada, place: Place { mailbox: OUTBOX.0, uid: 1 }, modseq: 9, change };
+    rig.store.parts_mut().indexes.of_mut(ada.shard()).apply(&marked, &mut |_| {});
+    assert_eq!(rig.entry(ada, 1), None);
+    assert_eq!(resident(&rig), before - crate::RESIDENT_BYTES_QUEUED as u64);
 }
 
 #[test]
