@@ -26,9 +26,7 @@ use alloc::vec::Vec;
 
 use dns::Name;
 use machine::{Instant, Micros};
-use relay::destinations;
-use relay::schedule::Next;
-use relay::{Envelope, Reply};
+use relay::{Envelope, Reply, destinations, schedule::Next};
 use resolver::{Known, QuestionNumber};
 use shards::LetterId;
 use store::{AccountId, Beginning, EntryChange, MessageInfo, OUTBOX, Origin, OutboxEntry, Outcome, Refusal};
