@@ -23,6 +23,8 @@ use crate::said::{Said, Undo};
 use crate::step::{Done, READS_MAX, Step, why};
 use crate::surroundings::name_for_people;
 
+use super::holding::Departure;
+
 /// Whom something is done with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Whom {
@@ -156,9 +158,8 @@ impl Changes {
             return;
         }
         let may_leave = |messages: &Messages| [DRAFTS, OUTBOX].contains(&messages.mailbox);
-        let leaves = move |mailbox: MailboxId, (uid, flags, _): &(Uid, Flags, u16)| match mailbox {
-            OUTBOX => store.outbox_entry(account, *uid).is_some(),
-            _ => flags.are_on_their_way(),
+        let leaves = move |mailbox: MailboxId, (uid, flags, _): &(Uid, Flags, u16)| {
+            Departure::of(store, account, mailbox, (*uid, *flags)) != Departure::None
         };
         let is_touched = |messages: &Messages| {
             let mut meant = in_range(store, account, *messages);

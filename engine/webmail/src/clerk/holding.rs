@@ -1,4 +1,4 @@
-//! A letter that is held is taken back: it is a draft again.
+//! Whether a message is on its way. One that is held is taken back: it is a draft again.
 //!
 //! Invariants:
 //! - Who takes it back has it out of the hands of whoever lets it leave before anything is written;
@@ -8,7 +8,7 @@
 
 use alloc::string::ToString;
 
-use store::{AccountId, DRAFTS, Flags, INBOX, MailboxId, MarkChange, Refusal, Uid};
+use store::{AccountId, DRAFTS, EntryState, Flags, INBOX, MailboxId, MarkChange, OUTBOX, Refusal, Store, Uid};
 
 use crate::desk::Desk;
 use crate::said::{Said, Undo};
@@ -107,10 +107,35 @@ impl TakingBack {
     }
 }
 
-/// What is told of a draft that is on its way; `None`: it is not.
+/// Whether a message is on its way to its recipients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Departure {
+    None,
+    UnderWay,
+    /// An administrator holds it, or has returned it to its sender.
+    HeldBack,
+}
+
+impl Departure {
+    /// Of the message of a mailbox that has this UID and these flags.
+    pub(super) fn of(store: &Store, account: AccountId, mailbox: MailboxId, (uid, flags): (Uid, Flags)) -> Departure {
+        let entry = if mailbox == OUTBOX { store.outbox_entry(account, uid) } else { None };
+        match entry.map(|entry| entry.state()) {
+            Some(EntryState::Queued) => Departure::UnderWay,
+            Some(EntryState::Held | EntryState::Returned) => Departure::HeldBack,
+            None if mailbox == DRAFTS && flags.are_on_their_way() => Departure::UnderWay,
+            None => Departure::None,
+        }
+    }
+}
+
+/// What is told of a message that is on its way when its draft is to be shown; `None`: it is not.
 pub(super) fn about_to_leave(key: Key, account: AccountId, desk: &impl Desk) -> Option<Said> {
     let (mailbox, uid) = key.in_store();
-    let info = desk.store().message(account, mailbox, uid).filter(|info| info.flags.are_on_their_way())?;
+    let info = desk.store().message(account, mailbox, uid)?;
+    if Departure::of(desk.store(), account, mailbox, (uid, info.flags)) == Departure::None {
+        return None;
+    }
     let left = info.internal_date.seconds().saturating_sub(desk.now().seconds());
     let is_held = info.flags.contains(Flags::HELD) && left > 0;
     let undo = is_held.then_some(Undo::Sending(key));

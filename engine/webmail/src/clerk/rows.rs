@@ -6,9 +6,7 @@ use core::cell::LazyCell;
 
 use machine::UnixTime;
 use message::Summary;
-use store::{
-    AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, EntryState, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store,
-};
+use store::{AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, MailboxId, MessageInfo, Refusal, SENT, Store};
 
 use crate::desk::Desk;
 use crate::list::{Row, WrittenRow};
@@ -16,6 +14,7 @@ use crate::moments::Moment;
 use crate::step::{READS_MAX, Step};
 use crate::{Escaped, Key, Page, Start};
 
+use super::holding::Departure;
 use super::together::Together;
 use super::written::Facts;
 
@@ -30,15 +29,6 @@ pub(super) struct Found {
     /// What it stands for in a list.
     pub(super) together: Together,
     pub(super) known: Known,
-}
-
-/// Whether a message is on its way to others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Departure {
-    None,
-    UnderWay,
-    /// An administrator holds it, or has taken it out for good.
-    HeldBack,
 }
 
 /// What is known of a message beside the index.
@@ -63,13 +53,7 @@ pub(super) enum Known {
 impl Found {
     /// The message `info` of a mailbox.
     pub(super) fn of(store: &Store, account: AccountId, mailbox: MailboxId, info: MessageInfo) -> Found {
-        let entry = if mailbox == OUTBOX { store.outbox_entry(account, info.uid) } else { None };
-        let departure = match entry.map(|entry| entry.state()) {
-            Some(EntryState::Held | EntryState::Returned) => Departure::HeldBack,
-            Some(EntryState::Queued) => Departure::UnderWay,
-            None if mailbox == DRAFTS && info.flags.are_on_their_way() => Departure::UnderWay,
-            None => Departure::None,
-        };
+        let departure = Departure::of(store, account, mailbox, (info.uid, info.flags));
         Found { mailbox, info, departure, together: Together::alone(mailbox, &info), known: Known::Nothing }
     }
 

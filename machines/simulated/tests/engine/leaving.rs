@@ -272,6 +272,9 @@ fn a_letter_that_is_written_here_for_somebody_elsewhere_is_in_the_outbox_until_h
         assert!(page.contains(">Outbox<") && page.contains("<span class=\"subject\">Away</span>"), "{page}");
         let page = ada.get(&mut room, "/mail/box/7").text();
         assert!(page.contains("<span class=\"subject\">Away</span>") && page.contains("Sending…"), "{page}");
+        let page = ada.get(&mut room, "/mail/compose?draft=7.1");
+        assert_eq!(page.status, 303, "nothing can be written on it: {}", page.text());
+        assert!(ada.get(&mut room, page.field("Location")).text().contains("Sending…"));
         // What leaves is not touched, and nothing else is put there.
         let token = ada.get(&mut room, "/mail/compose").token();
         for (key, what, to) in [("7.1", "erase", ""), ("7.1", "trash", ""), ("7.1", "read", ""), ("3.1", "move", "7")] {
