@@ -270,7 +270,9 @@ impl Account {
         if !known.messages_mut().insert(entry) {
             return false;
         }
-        self.outbox.extend(queued.map(|queued| (entry.uid, queued)));
+        if let Some(queued) = queued {
+            self.outbox.insert(entry.uid, queued);
+        }
         self.conversations.insert(mailbox, &entry);
         self.quota.add(mailbox, entry.octets);
         true
@@ -329,7 +331,7 @@ impl Account {
     }
 }
 
-/// A message of an outbox, as it lies on the disk, without what its entry is kept in; and the entry.
+/// A message of an outbox as it lies on the disk, taken apart into the message and its entry.
 fn taken_apart(entry: Entry) -> (Entry, Option<OutboxEntry>) {
     let (marks, queued) = format3::split(entry.marks());
     (entry.with_marks(marks), queued)

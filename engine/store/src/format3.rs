@@ -3,7 +3,7 @@
 //! | bits of a message with an entry | |
 //! |---|---|
 //! | flag 16 | it is to be forwarded: [`EntrySource::Forwarded`] |
-//! | flags 64 and 128 | its state: 64 alone queued, both held, 128 alone returned; neither: there is no entry |
+//! | flags 64 and 128 | its state: 64 alone queued, both held, 128 alone returned; neither: no entry |
 //! | flag 32 | the sender was told that it takes long |
 //! | flag 4 | the account was told that its head cannot be read |
 //! | keywords, upper 8 | the number of its first recipient |

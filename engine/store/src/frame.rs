@@ -16,31 +16,37 @@ const SKIPPABLE: u8 = 128;
 
 /// A record that has not been read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct RecordFrame<'a> {
     pub(crate) kind: u8,
     pub(crate) body: &'a [u8],
-    /// The whole record.
-    pub(crate) bytes: &'a [u8],
+    /// All records from this one on.
+    from: &'a [u8],
     /// Where it ends among all records.
-    pub(crate) end: usize,
+    end: usize,
 }
 
 /// The records in `bytes`.
-pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
+pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = RecordFrame<'_>> {
     let mut reader = Reader::new(bytes);
     core::iter::from_fn(move || {
-        let all = reader.rest();
+        let from = reader.rest();
         let kind = reader.u8()?;
-        let length = usize::from(reader.u16()?);
-        let body = reader.take(length)?;
-        let own = all.get(..FRAME_BYTES + length)?;
-        Some(Frame { kind, body, bytes: own, end: bytes.len() - reader.rest().len() })
+        let length = reader.u16()?;
+        let body = reader.take(usize::from(length))?;
+        Some(RecordFrame { kind, body, from, end: bytes.len() - reader.rest().len() })
     })
 }
 
 /// How many of the bytes, cut between two records, fit into `limit`.
 pub(crate) fn whole_records(bytes: &[u8], limit: usize) -> usize {
-    frames(bytes).map(|frame| frame.end).take_while(|end| *end <= limit).last().unwrap_or(0)
+    let mut whole = 0;
+    for frame in frames(bytes) {
+        if frame.end > limit {
+            break;
+        }
+        whole = frame.end;
+    }
+    whole
 }
 
 /// A record that cannot be read.
@@ -52,7 +58,12 @@ pub(crate) enum Unread<'a> {
     Malformed(u8, &'a [u8]),
 }
 
-impl Frame<'_> {
+impl<'a> RecordFrame<'a> {
+    /// The whole record.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.from.get(..FRAME_BYTES + self.body.len()).unwrap_or_default()
+    }
+
     /// Whether a program that does not know its kind may pass it over.
     pub(crate) fn is_skippable(&self) -> bool {
         self.kind >= SKIPPABLE

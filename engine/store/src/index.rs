@@ -115,11 +115,11 @@ impl Index {
         self.guid_next += count;
     }
 
-    /// What messages and notes take in memory at most.
+    /// What messages, entries, notes and records that are kept take in memory at most.
     pub(crate) fn resident_bytes(&self) -> u64 {
         let others = self.placed.len() * RESIDENT_BYTES_PLACED + self.queued * RESIDENT_BYTES_QUEUED;
         let messages = self.messages * RESIDENT_BYTES_PER_MESSAGE as u64;
-        messages + others as u64 + self.placed_chunks * 4 + self.note_bytes
+        messages + (others + self.kept_bytes()) as u64 + self.placed_chunks * 4 + self.note_bytes
     }
 
     /// Keeps a record that cannot be read, once. False: there are too many.
@@ -204,7 +204,7 @@ impl Index {
         match *record {
             Record::Account { .. } => self.apply_account(record),
             Record::Mailbox { account, mailbox, uid_validity, uid_next, highest_modseq, name } => {
-                let mailbox = self.account_or_unnamed(account).mailbox_or_new(mailbox, uid_validity);
+                let mailbox = account_or_unnamed(&mut self.accounts, account).mailbox_or_new(mailbox, uid_validity);
                 mailbox.rename(name);
                 mailbox.saw(uid_next, highest_modseq);
             }
@@ -253,7 +253,7 @@ impl Index {
                 self.file(account, (from, modseq), (to, uid_validity), entry);
             }
             Record::Gone { account, mailbox } => {
-                let account = self.accounts.entry(account).or_insert_with(|| Account::unnamed(account));
+                let account = account_or_unnamed(&mut self.accounts, account);
                 change_counted(account, &mut self.queued, |account| account.remove_mailbox(mailbox));
             }
             Record::Note { account, key, value } => self.note(account, key, value),
@@ -262,7 +262,7 @@ impl Index {
 
     /// A note is this from now on; without a value it is not there any more.
     fn note(&mut self, account: AccountId, key: &[u8], value: &[u8]) {
-        let before = self.account_or_unnamed(account).note(key, value);
+        let before = account_or_unnamed(&mut self.accounts, account).note(key, value);
         let bytes = |value: &[u8]| if value.is_empty() { 0 } else { bytes_of_note(key, value) };
         self.note_bytes = self.note_bytes + bytes(value) - before.map_or(0, |before| bytes(&before));
     }
@@ -280,7 +280,7 @@ impl Index {
         let Record::Account { id, address, aliases, password_hash, verifier, replaced } = *record else { return };
         let aliases: Vec<Box<str>> = aliases.iter().map(Box::from).collect();
         let texts = AccountTexts { id, address, aliases: &aliases, password_hash, verifier, replaced };
-        self.account_or_unnamed(id).is_written(texts);
+        account_or_unnamed(&mut self.accounts, id).is_written(texts);
     }
 
     /// Makes a message visible; false when it was already, or when not all its chunks are known.
@@ -292,7 +292,7 @@ impl Index {
         if chunks > 1 && pages.is_none() {
             return false;
         }
-        let known = self.accounts.entry(account).or_insert_with(|| Account::unnamed(account));
+        let known = account_or_unnamed(&mut self.accounts, account);
         if !change_counted(known, &mut self.queued, |known| known.insert(mailbox, uid_validity, entry)) {
             return false;
         }
@@ -344,20 +344,19 @@ impl Index {
     ) {
         let Some(account) = self.accounts.get_mut(&account) else { return };
         let (placed, messages, placed_chunks) = (&mut self.placed, &mut self.messages, &mut self.placed_chunks);
-        let before = account.outbox().len();
-        for (first, last) in ranges {
-            account.remove(mailbox, *first, *last, &mut |entry| {
-                *messages -= 1;
-                let Some(gone) = placed.remove(&entry.guid()) else {
-                    return space(Space::Died(Page(entry.page), pages_of_chunk(entry.octets, 0)));
-                };
-                *placed_chunks -= gone.pages.len() as u64;
-                for (page, index) in gone.pages.iter().zip(0..) {
-                    space(Space::Died(Page(*page), pages_of_chunk(entry.octets, index)));
-                }
-            });
-        }
-        self.queued -= before - account.outbox().len();
+        let mut removed = |entry: &Entry| {
+            *messages -= 1;
+            let Some(gone) = placed.remove(&entry.guid()) else {
+                return space(Space::Died(Page(entry.page), pages_of_chunk(entry.octets, 0)));
+            };
+            *placed_chunks -= gone.pages.len() as u64;
+            for (page, index) in gone.pages.iter().zip(0..) {
+                space(Space::Died(Page(*page), pages_of_chunk(entry.octets, index)));
+            }
+        };
+        change_counted(account, &mut self.queued, |account| {
+            ranges.iter().for_each(|(first, last)| account.remove(mailbox, *first, *last, &mut removed));
+        });
     }
 
     /// Takes out what was filed out of these UIDs in the same group.
@@ -405,10 +404,10 @@ impl Index {
         }
         Some(pages_of_chunk(entry.octets, index))
     }
+}
 
-    fn account_or_unnamed(&mut self, id: AccountId) -> &mut Account {
-        self.accounts.entry(id).or_insert_with(|| Account::unnamed(id))
-    }
+fn account_or_unnamed(accounts: &mut BTreeMap<AccountId, Account>, id: AccountId) -> &mut Account {
+    accounts.entry(id).or_insert_with(|| Account::unnamed(id))
 }
 
 /// Changes an account, and counts the entries of its outbox.

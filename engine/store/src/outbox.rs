@@ -1,13 +1,12 @@
 //! Entries: what an outbox says of each message in it beside the message itself.
 //!
-//! An entry stands for some recipients of its message's envelope, who are next to each other there,
-//! and says of each how far the message has come. What the recipients are called stands in the
-//! message; the store does not look into that.
+//! An entry stands for neighbouring recipients of its message's envelope, and says of each how far
+//! the message has come. The addresses are in the message; the store does not look into that.
 //!
 //! How an entry lies on the disk is told in `format3` alone.
 //!
 //! Invariants:
-//! - A recipient whose result was reported is done: [`EntryChange`] cannot say otherwise.
+//! - A recipient with a reported result is done: [`EntryChange`] cannot say otherwise.
 //! - Nothing takes back that a recipient is done, or that something was reported.
 //! - A message in an outbox without an entry is never sent: a rebuild has found it.
 
@@ -132,8 +131,8 @@ impl OutboxEntry {
     }
 }
 
-/// What becomes of an entry. All that it does not name stays as it is, also where it changes at the
-/// same moment.
+/// A change of an entry. What it does not name stays as it is, also where another change is made at
+/// the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct EntryChange {
     pub(crate) state: Option<EntryState>,
@@ -144,7 +143,7 @@ pub struct EntryChange {
 }
 
 impl EntryChange {
-    /// An entry with this state from now on.
+    /// The entry has this state from now on.
     pub fn to(state: EntryState) -> EntryChange {
         EntryChange { state: Some(state), ..EntryChange::default() }
     }

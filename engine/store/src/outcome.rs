@@ -157,7 +157,7 @@ pub enum Reason {
     },
     /// A Barepost disk of a format that this version does not know.
     OtherFormat(u32),
-    /// A Barepost disk with a record that this version cannot read, and must not lose.
+    /// A Barepost disk with a record that this version cannot read, and may not lose.
     UnknownRecord {
         /// What begins the record.
         kind: u8,
@@ -189,7 +189,7 @@ impl fmt::Display for Reason {
             }
             Reason::UnknownRecord { kind, sector } => write!(
                 out,
-                "the disk has a record of kind {kind} at sector {sector}, which this version does not know; use a later one"
+                "the disk has a record of kind {kind} at sector {sector} that this version cannot read; a later one may"
             ),
             Reason::NotOurs => write!(out, "the disk is neither blank nor a Barepost disk"),
             Reason::Unreadable => {

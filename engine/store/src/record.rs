@@ -173,7 +173,7 @@ pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Result<Record<'_>, Unre
     frames(bytes).filter_map(|frame| match frame.kind {
         ACCOUNT..=NOTE => {
             let record = parse(frame.kind, Reader::new(frame.body));
-            Some(record.ok_or(Unread::Malformed(frame.kind, frame.bytes)))
+            Some(record.ok_or(Unread::Malformed(frame.kind, frame.bytes())))
         }
         _ if frame.is_skippable() => None,
         kind => Some(Err(Unread::Unknown(kind))),

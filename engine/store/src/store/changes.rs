@@ -162,10 +162,10 @@ impl Store {
         self.change_marks((account, mailbox, uid), change, continuation)
     }
 
-    /// Changes an entry of an outbox, whose envelope says how it is packed; `continuation` is woken
-    /// with [`crate::Outcome::Changed`].
+    /// Changes an entry of an outbox. Its envelope says how it is packed. `continuation` is woken with
+    /// [`crate::Outcome::Changed`].
     ///
-    /// Errors: `NoSuchMessage` where there is no entry, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    /// Errors: `NoSuchMessage` if there is no entry, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn change_entry(
         &mut self,
         account: AccountId,

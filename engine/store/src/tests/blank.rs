@@ -1,9 +1,9 @@
 //! A disk is formatted only if it was never used.
 
 use super::disk::{Cut, TestDisk};
-use super::rig::{MIB, Rig, body};
+use super::rig::{MIB, Rig, body, refused};
 use crate::layout::{Geometry, PAGE_BYTES, PAGE_SECTORS, SegmentIndex, SegmentStarts, pages_of};
-use crate::outcome::{Reason, State};
+use crate::outcome::Reason;
 use alloc::collections::BTreeSet;
 use machine::SECTOR_BYTES;
 
@@ -25,17 +25,6 @@ fn erase(disk: &mut TestDisk, pages: core::ops::Range<u64>) {
     for sector in pages.start * PAGE_SECTORS..pages.end * PAGE_SECTORS {
         disk.poke(sector, ZERO);
     }
-}
-
-/// Why the disk is refused; nothing is written to it, and fsck says the same.
-fn refused(disk: &TestDisk) -> Reason {
-    let mut rig = Rig::opening(disk.clone());
-    rig.settle();
-    assert!(rig.disk.same_as(disk) && rig.disk.writes == disk.writes, "a refused disk was written to");
-    let State::Refused(reason) = rig.store.state() else { panic!("{:?}", rig.store.state()) };
-    assert_eq!(rig.fsck().refused, Some(reason));
-    assert!(!rig.store.is_new());
-    reason
 }
 
 fn last_pages(disk: &TestDisk) -> core::ops::Range<u64> {

@@ -3,7 +3,7 @@
 use super::disk::{Cut, TestDisk};
 use crate::account::{NewAccount, NewPassword};
 use crate::layout::PAGE_BYTES;
-use crate::outcome::{Outcome, Refusal, State};
+use crate::outcome::{Outcome, Reason, Refusal, State};
 use crate::types::{AccountId, Closing, INBOX, Limits, MailboxId, MessageInfo, Recipient, Uid, UidRange};
 use crate::{DeliveryId, Owners, Report, Store, fsck};
 use alloc::collections::BTreeMap;
@@ -397,4 +397,15 @@ impl Rig {
     pub(crate) fn fsck(&self) -> Report {
         fsck(&mut self.disk.clone())
     }
+}
+
+/// Why the disk is refused; nothing is written to it, and fsck says the same.
+pub(crate) fn refused(disk: &TestDisk) -> Reason {
+    let mut rig = Rig::opening(disk.clone());
+    rig.settle();
+    assert!(rig.disk.same_as(disk) && rig.disk.writes == disk.writes, "a refused disk was written to");
+    let State::Refused(reason) = rig.store.state() else { panic!("{:?}", rig.store.state()) };
+    assert_eq!(rig.fsck().refused, Some(reason));
+    assert!(!rig.store.is_new());
+    reason
 }

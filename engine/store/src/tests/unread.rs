@@ -1,10 +1,10 @@
 //! Records that this program cannot read: of a later format, or damaged before they were sealed.
 
-use super::disk::{Cut, TestDisk};
-use super::rig::{MIB, Rig, body};
+use super::disk::Cut;
+use super::rig::{MIB, Rig, body, refused};
 use crate::finding::Damage;
 use crate::layout::PAGE_SECTORS;
-use crate::outcome::{Reason, State};
+use crate::outcome::Reason;
 use crate::types::AccountId;
 use alloc::vec::Vec;
 use machine::SECTOR_BYTES;
@@ -27,15 +27,6 @@ fn with_record(record: &[u8]) -> (Rig, AccountId) {
     rig.store.parts_mut().journals.gather(ada.shard()).extend_from_slice(record);
     rig.deliver(&[ada], &body(2, 300)).unwrap();
     (rig, ada)
-}
-
-fn refused(disk: &TestDisk) -> Reason {
-    let mut rig = Rig::opening(disk.clone());
-    rig.settle();
-    assert!(rig.disk.same_as(disk) && rig.disk.writes == disk.writes, "a refused disk was written to");
-    let State::Refused(reason) = rig.store.state() else { panic!("{:?}", rig.store.state()) };
-    assert_eq!(rig.fsck().refused, Some(reason));
-    reason
 }
 
 /// How often a record of this kind is found that cannot be read.
@@ -116,16 +107,36 @@ fn a_known_record_that_cannot_be_read_is_kept_and_named() {
     assert_eq!(found(&rig, SHARD), 1, "the checkpoint has it once");
 }
 
-#[test]
-fn more_unreadable_records_than_can_be_kept_refuse_the_disk() {
+/// A store with so many malformed records, all different, of 203 bytes each.
+fn with_malformed(count: u8) -> (Rig, AccountId) {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
-    for number in 0..60 {
+    for number in 0..count {
         // A number beyond reason.
         let malformed = record(SHARD, &[&[255; 8][..], &[number; 192]].concat());
         rig.store.parts_mut().journals.gather(ada.shard()).extend_from_slice(&malformed);
     }
     rig.deliver(&[ada], &body(1, 300)).unwrap();
+    (rig, ada)
+}
+
+#[test]
+fn as_many_unreadable_records_as_can_be_kept_are_in_the_next_checkpoint() {
+    let (rig, ada) = with_malformed(40);
+    let before = rig.store.parts().indexes.of(ada.shard()).resident_bytes();
+    let mut rig = rig.cut(Cut::Prefix(usize::MAX));
+    for _ in 0..3 {
+        let index = rig.store.parts().indexes.of(ada.shard());
+        assert_eq!(index.kept().count(), 40);
+        assert!(index.resident_bytes() >= before + 40 * 203);
+        checkpoint(&mut rig, ada);
+        rig = rig.cut(Cut::Prefix(usize::MAX));
+    }
+}
+
+#[test]
+fn more_unreadable_records_than_can_be_kept_refuse_the_disk() {
+    let (mut rig, _) = with_malformed(60);
     rig.disk.cut(Cut::Prefix(usize::MAX));
     assert!(matches!(refused(&rig.disk), Reason::UnknownRecord { kind: SHARD, .. }));
 }
