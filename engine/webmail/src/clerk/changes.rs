@@ -23,7 +23,7 @@ use crate::said::{Said, Undo};
 use crate::step::{Done, READS_MAX, Step, why};
 use crate::surroundings::name_for_people;
 
-use super::holding::Departure;
+use super::holding::Transit;
 
 /// Whom something is done with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -159,7 +159,7 @@ impl Changes {
         }
         let may_leave = |messages: &Messages| [DRAFTS, OUTBOX].contains(&messages.mailbox);
         let leaves = move |mailbox: MailboxId, (uid, flags, _): &(Uid, Flags, u16)| {
-            Departure::of(store, account, mailbox, (*uid, *flags)) != Departure::None
+            Transit::of(store, account, mailbox, (*uid, *flags)) != Transit::None
         };
         let is_touched = |messages: &Messages| {
             let mut meant = in_range(store, account, *messages);

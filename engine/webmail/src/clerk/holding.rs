@@ -109,22 +109,22 @@ impl TakingBack {
 
 /// Whether a message is on its way to its recipients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Departure {
+pub(super) enum Transit {
     None,
     UnderWay,
     /// An administrator holds it, or has returned it to its sender.
     HeldBack,
 }
 
-impl Departure {
+impl Transit {
     /// Of the message of a mailbox that has this UID and these flags.
-    pub(super) fn of(store: &Store, account: AccountId, mailbox: MailboxId, (uid, flags): (Uid, Flags)) -> Departure {
+    pub(super) fn of(store: &Store, account: AccountId, mailbox: MailboxId, (uid, flags): (Uid, Flags)) -> Transit {
         let entry = if mailbox == OUTBOX { store.outbox_entry(account, uid) } else { None };
         match entry.map(|entry| entry.state()) {
-            Some(EntryState::Queued) => Departure::UnderWay,
-            Some(EntryState::Held | EntryState::Returned) => Departure::HeldBack,
-            None if mailbox == DRAFTS && flags.are_on_their_way() => Departure::UnderWay,
-            None => Departure::None,
+            Some(EntryState::Queued) => Transit::UnderWay,
+            Some(EntryState::Held | EntryState::Returned) => Transit::HeldBack,
+            None if mailbox == DRAFTS && flags.are_on_their_way() => Transit::UnderWay,
+            None => Transit::None,
         }
     }
 }
@@ -133,7 +133,7 @@ impl Departure {
 pub(super) fn about_to_leave(key: Key, account: AccountId, desk: &impl Desk) -> Option<Said> {
     let (mailbox, uid) = key.in_store();
     let info = desk.store().message(account, mailbox, uid)?;
-    if Departure::of(desk.store(), account, mailbox, (uid, info.flags)) == Departure::None {
+    if Transit::of(desk.store(), account, mailbox, (uid, info.flags)) == Transit::None {
         return None;
     }
     let left = info.internal_date.seconds().saturating_sub(desk.now().seconds());

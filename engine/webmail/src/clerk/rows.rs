@@ -14,7 +14,7 @@ use crate::moments::Moment;
 use crate::step::{READS_MAX, Step};
 use crate::{Escaped, Key, Page, Start};
 
-use super::holding::Departure;
+use super::holding::Transit;
 use super::together::Together;
 use super::written::Facts;
 
@@ -25,7 +25,7 @@ pub(super) struct Found {
     pub(super) mailbox: MailboxId,
     pub(super) info: MessageInfo,
     /// Whether it is on its way.
-    departure: Departure,
+    transit: Transit,
     /// What it stands for in a list.
     pub(super) together: Together,
     pub(super) known: Known,
@@ -53,8 +53,8 @@ pub(super) enum Known {
 impl Found {
     /// The message `info` of a mailbox.
     pub(super) fn of(store: &Store, account: AccountId, mailbox: MailboxId, info: MessageInfo) -> Found {
-        let departure = Departure::of(store, account, mailbox, (info.uid, info.flags));
-        Found { mailbox, info, departure, together: Together::alone(mailbox, &info), known: Known::Nothing }
+        let transit = Transit::of(store, account, mailbox, (info.uid, info.flags));
+        Found { mailbox, info, transit, together: Together::alone(mailbox, &info), known: Known::Nothing }
     }
 
     pub(super) fn key(&self) -> Key {
@@ -206,8 +206,8 @@ impl<'a> RowText<'a> {
             people,
             subject: summary.map_or("This message cannot be read", |summary| &summary.subject),
             snippet: match summary {
-                Some(_) if found.departure == Departure::HeldBack => "Held by an administrator",
-                Some(_) if found.departure == Departure::UnderWay => "Sending…",
+                Some(_) if found.transit == Transit::HeldBack => "Held by an administrator",
+                Some(_) if found.transit == Transit::UnderWay => "Sending…",
                 summary => summary.map_or("", |summary| &summary.snippet),
             },
             date: moment.in_few_words(now),

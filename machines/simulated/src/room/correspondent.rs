@@ -11,7 +11,7 @@ use sometimes::sometimes;
 use super::approach::Approach;
 use super::around::{Around, Progress};
 use super::deeds::{Deed, Written};
-use super::doubt::Known;
+use super::doubt::Snapshot;
 use super::fixture::{ACCOUNTS, AT_WEBMAIL, HOSTNAME, INBOX};
 use super::letter::LetterId;
 use super::line::{Line, field, in_one};
@@ -45,7 +45,7 @@ pub(super) enum Waiting {
     /// The page of a draft that was kept.
     Draft(LetterId),
     /// Its settings, where the name may be one of these.
-    Settings(Known<String>),
+    Settings(Snapshot<String>),
     Goodbye,
 }
 
@@ -242,7 +242,7 @@ impl Correspondent {
                 }
                 self.goes_on(line, around);
             }
-            Waiting::Settings(known) => self.saw_settings(&known, page, line, around),
+            Waiting::Settings(then) => self.saw_settings(&then, page, line, around),
             Waiting::Goodbye => {
                 self.said_goodbye(page, around);
                 return Progress::IsDone;

@@ -6,7 +6,7 @@ use sometimes::sometimes;
 
 use super::around::{Around, Progress};
 use super::correspondent::{Correspondent, Waiting};
-use super::doubt::{Asked, Known};
+use super::doubt::{Asked, Snapshot};
 use super::fixture::{ACCOUNTS, AT_WEBMAIL, DRAFTS, INBOX};
 use super::letter::{LetterId, OWN};
 use super::line::Line;
@@ -72,7 +72,7 @@ impl Correspondent {
                 self.searches(letter, line, around);
             }
             2 => {
-                self.get("/mail/settings", Waiting::Settings(around.ledger.name.known()), line);
+                self.get("/mail/settings", Waiting::Settings(around.ledger.name.snapshot()), line);
             }
             4..=5 => self.moves(line, around),
             6 => self.stars(line, around),
@@ -277,7 +277,7 @@ impl Correspondent {
             }
             Deed::Chooses(asked) if words == "Saved." => {
                 around.ledger.name.done(asked);
-                return self.get("/mail/settings", Waiting::Settings(around.ledger.name.known()), line);
+                return self.get("/mail/settings", Waiting::Settings(around.ledger.name.snapshot()), line);
             }
             // A message that goes to another server as well leaves a moment later.
             Deed::Writes(Written::Sent(_, elsewhere), letter) if words == "Your letter was sent." => {
@@ -307,15 +307,15 @@ impl Correspondent {
     /// The page of its settings shows a name that was chosen.
     pub(super) fn saw_settings(
         &mut self,
-        known: &Known<String>,
+        then: &Snapshot<String>,
         page: &Page,
         line: &mut Line,
         around: &mut Around<'_>,
     ) {
         if let Some(name) = page.value_of("name").filter(|_| self.account == AT_WEBMAIL) {
             assert!(
-                around.ledger.name.was_since(known, &name),
-                "{name} is the name, and nobody chose that since it was one of {known:?}"
+                around.ledger.name.was_since(then, &name),
+                "{name} is the name, and was not chosen since it was one of {then:?}"
             );
         }
         self.list(self.mailbox, line, around);

@@ -19,9 +19,9 @@ pub(super) struct Doubt<T> {
     settled: u64,
 }
 
-/// What it might be when somebody asked for it.
+/// What it might be at a moment.
 #[derive(Clone, Debug)]
-pub(super) struct Known<T> {
+pub(super) struct Snapshot<T> {
     may_be: Vec<T>,
     changes: usize,
 }
@@ -55,15 +55,15 @@ impl<T: Clone + PartialEq + Debug> Doubt<T> {
         self.may_be.contains(what)
     }
 
-    /// What it may be now, for who asks for it.
-    pub(super) fn known(&self) -> Known<T> {
-        Known { may_be: self.may_be.clone(), changes: self.wanted.len() }
+    /// What it may be now: for the reply to a request that is sent now.
+    pub(super) fn snapshot(&self) -> Snapshot<T> {
+        Snapshot { may_be: self.may_be.clone(), changes: self.wanted.len() }
     }
 
-    /// Whether it may have been `what` at any time since that was `known`: what others change while
-    /// an answer is on its way may be changed again before it arrives.
-    pub(super) fn was_since(&self, known: &Known<T>, what: &T) -> bool {
-        known.may_be.contains(what) || self.wanted.iter().skip(known.changes).any(|wanted| wanted == what)
+    /// Whether it may have been `what` at any time since `snapshot`: what is changed while a reply is
+    /// on its way may be changed again before the reply arrives.
+    pub(super) fn was_since(&self, snapshot: &Snapshot<T>, what: &T) -> bool {
+        snapshot.may_be.contains(what) || self.wanted.iter().skip(snapshot.changes).any(|wanted| wanted == what)
     }
 
     /// It was asked to become this.
@@ -146,13 +146,13 @@ mod tests {
     #[test]
     fn what_it_became_and_is_no_more_may_be_in_an_answer_that_was_on_its_way() {
         let mut doubt = Doubt::none(1);
-        let known = doubt.known();
+        let snapshot = doubt.snapshot();
         for to in [2, 3] {
             let asked = doubt.asked(to);
             doubt.done(&asked);
         }
-        assert_eq!([1, 2, 3, 4].map(|what| doubt.was_since(&known, &what)), [true, true, true, false]);
-        assert_eq!([1, 2, 3].map(|what| doubt.was_since(&doubt.known(), &what)), [false, false, true]);
+        assert_eq!([1, 2, 3, 4].map(|what| doubt.was_since(&snapshot, &what)), [true, true, true, false]);
+        assert_eq!([1, 2, 3].map(|what| doubt.was_since(&doubt.snapshot(), &what)), [false, false, true]);
     }
 
     #[test]
