@@ -21,8 +21,7 @@ use net::{ConnectionId, Events, Output};
 use resolver::Told;
 use sometimes::buggify;
 use store::{CRASH_SECTOR, State, Store, Wake};
-use tasks::Subsystem;
-use tasks::{Budget, Continuation, FrameId};
+use tasks::{Budget, Continuation, FrameId, Subsystem};
 
 use crate::certificates::Certificates;
 use crate::clock::time_of_day;

@@ -22,8 +22,7 @@ use mail::{FailedLogin, Throttle, VerifiedLogins};
 use sasl::{Credentials, Nonces, Proof, Puzzle, ScramProof, Signature, Verifier};
 use shards::Archive;
 use store::AccountId;
-use tasks::Subsystem;
-use tasks::{Continuation, FrameId};
+use tasks::{Continuation, FrameId, Subsystem};
 use webmail::PasswordMark;
 
 use crate::directory::{Directory, Login};

@@ -23,8 +23,7 @@ use configuration::{Password, User};
 use machine::{Entropy, Instant, Micros};
 use sasl::Derivation;
 use store::{AccountId, NewAccount, NewPassword, Outcome, Refusal, State, WhyReadOnly};
-use tasks::Continuation;
-use tasks::Subsystem;
+use tasks::{Continuation, Subsystem};
 
 use crate::certificates;
 use crate::common::Common;

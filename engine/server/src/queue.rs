@@ -76,8 +76,7 @@ use connections::{Owner, Stir};
 use machine::{Instant, Micros};
 use resolver::{Known, QuestionNumber};
 use store::{AccountId, Outcome, Store, Uid};
-use tasks::Subsystem;
-use tasks::{Entry, FrameId, FrameTable};
+use tasks::{Entry, FrameId, FrameTable, Subsystem};
 use webmail::{QueueAsked, QueueTold};
 
 use crate::identifier::Identifiers;

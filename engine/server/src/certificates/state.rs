@@ -12,8 +12,7 @@ use connections::Connections;
 use machine::{CoreId, Instant, Turn, UnixTime};
 use shards::Archive;
 use store::{AccountId, DeliveryId, Uid};
-use tasks::FrameId;
-use tasks::Subsystem;
+use tasks::{FrameId, Subsystem};
 use tls::Certificate;
 
 use crate::console::ConsoleLines;

@@ -8,8 +8,7 @@ use core::net::{IpAddr, Ipv6Addr};
 use channel::{Class, Ticket};
 use machine::{CoreId, Micros, UnixTime};
 use store::{AccountId, Closing, Guid, MailboxId, Origin, Recipient, Refusal, Store, Uid};
-use tasks::Continuation;
-use tasks::Subsystem;
+use tasks::{Continuation, Subsystem};
 use webmail::{Desk, Excess, Posting, QueueAsked, QueueTold, Which, WrittenRows};
 
 use crate::allowances;

@@ -1,7 +1,6 @@
 //! The points at which SMTP sessions wait.
 
-use tasks::Subsystem;
-use tasks::{Continuation, FrameId};
+use tasks::{Continuation, FrameId, Subsystem};
 
 tasks::points! {
     /// Where an SMTP session may wait for the store.

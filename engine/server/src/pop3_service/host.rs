@@ -6,8 +6,7 @@ use compute::Compute;
 use connections::{Caller, Connections};
 use machine::Turn;
 use shards::Archive;
-use tasks::Subsystem;
-use tasks::{Continuation, FrameId};
+use tasks::{Continuation, FrameId, Subsystem};
 
 use crate::directory::Directory;
 use crate::logins::{self, Logins};

@@ -19,8 +19,7 @@ use alloc::vec::Vec;
 use machine::{Instant, Micros, UnixTime};
 use shards::LetterId;
 use store::{AccountId, DRAFTS, Flags, MailboxId, Outcome, Store, Uid};
-use tasks::Subsystem;
-use tasks::{Continuation, DelayQueue, FrameId, FrameTable};
+use tasks::{Continuation, DelayQueue, FrameId, FrameTable, Subsystem};
 use webmail::HOLD_SECONDS_MAX;
 
 use super::context::{Context, JobHost};
