@@ -1,13 +1,13 @@
 """The promise: a browser that people have, Chromium, reads, files, writes and sends mail at the
 webmail, with its scripts and without, at a desk and on a phone.
 
-Who logs in reads his mail, and HTML of a letter within its frame; he archives, moves, stars, throws
-away and takes back; he writes to people on this server, keeps drafts, attaches files and fetches
-them byte for byte, takes a mailbox along as one file, chooses name, signature and colours; and no
-page that he left by logging out is shown by the back button. What letters hold runs nothing and
-fetches nothing (`webmail_hostile.py`); keys do what buttons do, and pages change in place
-(`webmail_keys.py`); what comes shows (`webmail_news.py`); and what is done now and then is done
-(`webmail_filing.py`). What becomes of a letter on its way out is in `webmail_sending.py`.
+A user logs in, reads messages, with HTML in a frame of its own, archives, moves, stars, deletes and
+undoes; writes to other users, keeps drafts, attaches files and downloads them byte for byte, exports
+a mailbox as one file, and chooses a name, a signature and colours. The back button shows no page
+from before a logout. Messages run nothing and fetch nothing (`webmail_hostile.py`). Keys do what
+buttons do, and pages change in place (`webmail_keys.py`). New mail shows at once
+(`webmail_news.py`). What is done now and then is in `webmail_filing.py`, and messages on their way
+out are in `webmail_sending.py`.
 
 Takes six minutes under TCG; --quick, with scripts at the desk alone and without them on the phone
 alone, three.

@@ -308,7 +308,7 @@ class InChromium(Private, barepost.SharedMachineTest):
 
     @classmethod
     def begin_browser(cls):
-        # On a busy host Chromium does not always come to the end of a page whose films are kept from it.
+        # On a busy host Chromium does not always come to the end of a page with blocked content.
         return webdriver.Browser(cls.shared_folder / "chromium", cls.machine.data / "tls" / "certificate.pem", is_eager=True)
 
 

@@ -1,12 +1,11 @@
-"""The promise: no letter that is written at the webmail is lost on its way out, and its writer sees
-where it is, in Chromium with its scripts and without.
+"""The promise: no message that is written at the webmail is lost on its way out, and its author sees
+where it is, in Chromium with scripts and without.
 
-Letters are kept while they are written (`webmail_writing.py`) and held before they leave
-(`webmail_holding.py`), and who administers the machine does with the queue what he wants
-(`webmail_queue.py`).
+Drafts are kept while they are written (`webmail_writing.py`), messages are held before they leave
+(`webmail_holding.py`), and administrators manage the queue (`webmail_queue.py`).
 
-Takes four minutes under TCG, most of which letters are held; --quick, with the queue in one kind of
-browser on each screen, a little less.
+Takes four minutes under TCG, mostly in waiting for messages that are held; --quick, with the queue
+in one kind of browser on each screen, a little less.
 """
 
 import barepost

@@ -10,9 +10,10 @@
 //! | bulk | parts of messages, frames | [`BULK_PER_TURN`] |
 //! | hearsay | what a core may do without | [`HEARSAY_PER_TURN`] |
 //!
-//! A request is asked with a [`Ticket`], and the reply comes back with it. What a link keeps waiting
-//! is bounded: hearsay by [`HEARSAY_WAITING_MAX`], what [`Links::ask`] takes by [`CREDITS`], since it
-//! refuses more requests without a reply, and all else by the tables and pools that it comes from.
+//! A request is asked with a [`Ticket`], and the reply comes back with it. What a link keeps
+//! waiting is bounded: hearsay by [`HEARSAY_WAITING_MAX`], what [`Links::ask`] takes by
+//! [`CREDITS`], since it refuses more requests without a reply, and all else by the tables and
+//! pools that it comes from.
 //!
 //! Invariants:
 //! - Messages of one class leave in the order in which they were told.

@@ -1,8 +1,10 @@
-//! The queue: letters for somebody elsewhere, and the couriers who bring them there.
+//! The queue: messages for other servers, and the couriers that deliver them.
 //!
-//! A letter for somebody elsewhere lies in the outbox of whoever sends it, on the core that owns his account, until everybody whom it is for has it or it is known that he
-//! never will. So what is to leave is what the store says, and this table is made anew from the outboxes when the core begins to serve. An entry is one message of an
-//! outbox and stands for up to [`entry::RECIPIENTS`] of a letter's recipients, who are of one domain; its record says who of them is done with (`entry`).
+//! A message for another server lies in its sender's outbox, on the core that owns the account,
+//! until each recipient has it or cannot get it. So what is to leave is what the store says, and
+//! this table is made anew from the outboxes when the core begins to serve. An entry is one message
+//! of an outbox, for up to [`entry::RECIPIENTS`] recipients of one domain; its record says which
+//! are done (`entry`).
 //!
 //! | file | what |
 //! |---|---|

@@ -116,7 +116,8 @@ impl Sizes {
         configuration::memory_bytes_min(cores)
     }
 
-    /// Receive queues: an eighth of few connections would be so few that two slow clients held up all.
+    /// For few connections an eighth of receive queues is too few: two slow clients would hold up
+    /// all.
     pub(crate) fn pools(&self) -> PoolSizes {
         let receive_queues = (self.connections / 8).max(8);
         PoolSizes { blocks: self.blocks, send_queues: self.connections / 2, receive_queues }

@@ -1,17 +1,17 @@
 //! What accounts send in a day: counted where an account's mail is, and no more than the
-//! configuration allows, so that who has stolen a password cannot do much with it.
+//! configuration allows, so that a stolen password is of little use.
 //!
 //! A message counts when it begins: with DATA, or the first BDAT, or when it is sent in the
-//! webmail; whatever becomes of it then. Of those elsewhere whom it is for each counts to whom the
-//! account has not written before, as far as that is known. A day is one of UTC.
+//! webmail; whatever becomes of it then. A recipient elsewhere counts if the account has not
+//! written to it before, as far as that is known. A day is one of UTC.
 //!
-//! What was counted is a note of the account (crate `store`), and so is to whom it has written: a
-//! set of which nobody can be read out (B. Bloom, *Space/Time Trade-offs in Hash Coding with
-//! Allowable Errors*). One in sixteen strangers at most is taken for somebody known. When the set
-//! is half full, which some 1,400 people make it, it begins anew.
+//! What was counted is a note of the account (crate `store`), and so are the recipients that it has
+//! written to: a set from which no address can be read (B. Bloom, *Space/Time Trade-offs in Hash
+//! Coding with Allowable Errors*). Of new recipients one in sixteen at most is taken for a known
+//! one. When the set is half full, after some 1,400 recipients, it begins anew.
 //!
 //! Invariants:
-//! - Who is refused has counted nothing.
+//! - A refusal counts nothing.
 //! - It is noted whenever a sixteenth of what is allowed has come together: so a restart forgets
 //!   less than that of a day.
 //! - A core remembers [`REMEMBERED_MAX`] accounts; of others it knows what was noted.

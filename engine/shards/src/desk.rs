@@ -5,7 +5,7 @@
 //! until it is committed or given up.
 //!
 //! Invariants:
-//! - Pages of a message are appended in the order in which they came, and each goes home once it is.
+//! - Pages of a message are appended in the order in which they came, and then go home.
 //! - A message that waits to be begun has its place, so no more of them wait than there are places.
 //! - A message that the store refused is refused once to its core, and whatever comes of it later
 //!   goes home unread.
@@ -172,8 +172,7 @@ impl Desk {
         self.waiting.is_empty() && self.beginning.is_empty()
     }
 
-    /// All hear how the store is if that is new. Whoever has not heard of it before hears the
-    /// latest alone.
+    /// Tells all cores the state of the store if it is new: each gets the latest alone.
     fn tell_status(&mut self, status: Status) {
         if self.told.replace(status) != Some(status) {
             let staying = self.guests.iter_mut().flatten().filter(|guest| !guest.has_left);

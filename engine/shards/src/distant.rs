@@ -1,14 +1,14 @@
 //! The stores of all other cores: what is known of them here, and what is asked of them.
 //!
-//! Letters gather in pages of our own. A letter has one as soon as it begins, sends it when it is
+//! Messages gather in pages of our own. A message has one as soon as it begins, sends it when it is
 //! full or complete, and takes another if there is one to spare; otherwise it waits until one of
 //! its own comes home, and goes on with that.
 //!
 //! Invariants:
 //! - What concerns an account is asked of the core that owns it, the *owner*.
 //! - Who waits for a page has one under way, and is told when it comes home.
-//! - A letter is known here until the owner has said what came of it, or we have told the owner
-//!   that nobody wants it.
+//! - A message is known here until the owner has told its result, or we have told the owner that
+//!   it is given up.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -62,8 +62,8 @@ enum Expect {
 }
 
 impl Distant {
-    /// `cores`: how many there are; `letters`: how many may be under way at a time, and reads as
-    /// well.
+    /// `cores`: how many there are; `letters`: how many messages may be under way at a time, and
+    /// how many reads.
     pub(crate) fn new(cores: u8, letters: usize) -> Distant {
         let nowhere = Letter(FrameId::new(0, 0));
         let page = || Page { letter: nowhere, recipients: Vec::with_capacity(8), length: 0, octets: [0; PAGE_OCTETS] };

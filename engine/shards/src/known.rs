@@ -107,8 +107,8 @@ impl Changed {
     }
 }
 
-/// What the salts are made from that are told of names that nobody has: the disk's, so that they
-/// are the same on each core and in each life of the machine.
+/// What salts for names without an account are made from: the disk's, so that they are the same on
+/// each core and after each start.
 pub(crate) fn secret_of_nobody(store: &Store) -> [u8; 16] {
     store.secret(b"SCRAM of nobody")
 }

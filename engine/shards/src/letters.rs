@@ -1,7 +1,7 @@
-//! What a session does with a letter that it brings: into the store of this core, to another core,
+//! What a session does with a message that it brings: into the store of this core, to another core,
 //! or to several.
 //!
-//! Which of these it is was decided when the letter began, and its [`LetterId`] says so from then
+//! Which of these it is was decided when the message began, and its [`LetterId`] says so from then
 //! on.
 
 use machine::CoreId;
@@ -12,8 +12,8 @@ use crate::archive::Archive;
 use crate::messages::LetterId;
 
 impl Archive {
-    /// Begins a letter. Errors: as [`store::Store::begin`]; what another core finds out only later
-    /// ends the letter later.
+    /// Begins a message. Errors: as [`store::Store::begin`]; what another core finds out only later
+    /// ends the message later.
     pub fn begin(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
         let owner = recipients.first().map_or(self.core, |first| self.owners.of(first.account));
         if recipients.iter().skip(1).all(|recipient| self.owners.of(recipient.account) == owner) {

@@ -31,7 +31,7 @@
 //!
 //! Invariants:
 //! - What waits to be sent is bounded: by the pages, letters, reads and sessions that there are.
-//! - Requests to a core keep their order. So the owner hears of a letter's end after all of its
+//! - Requests to a core keep their order. So the owner hears of a message's end after all of its
 //!   octets.
 //! - With one core nobody is asked: each call is the store's own.
 #![no_std]

@@ -1,8 +1,8 @@
-//! Letters for accounts of several cores: each of these cores gets one of its own, and they end
+//! Messages for accounts of several cores: each of these cores gets one of its own, and they end
 //! together.
 //!
 //! The parts may take different numbers of octets at a time. As many as all have taken are taken;
-//! what some have ahead of the others is left out for them when it comes again. A complete letter
+//! what some have ahead of the others is left out for them when it comes again. A complete message
 //! is first prepared on all cores: each has all of it, and space for it. Only then it is committed
 //! on all, and what can still fail is the disk.
 //!
@@ -192,8 +192,7 @@ impl Archive {
         })
     }
 
-    /// Has all parts of a letter prepared: when they are they are committed, and where one cannot
-    /// be none is.
+    /// Has all parts of a message prepared. Then all are committed, or none if one cannot be.
     pub(crate) fn prepare_spread(
         &mut self,
         letter: FrameId,
@@ -277,8 +276,7 @@ impl Archive {
         true
     }
 
-    /// Whether a letter for accounts of several cores is complete, and not yet prepared on all of
-    /// them.
+    /// Whether a message for accounts of several cores is complete, but not yet prepared on all.
     pub fn is_preparing(&self, letter: FrameId) -> bool {
         self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.spread.stage(letter) == Some(Stage::Preparing))
     }

@@ -1,23 +1,22 @@
-//! Signatures under letters of our own users: of the domain in whose name a letter is written, if
-//! it is one of ours, one with each key (DKIM, crate `dkim`).
+//! Signatures under messages of our own users: of the domain of the message's author, if it is one
+//! of ours, one with each key (DKIM, crate `dkim`).
 //!
-//! A letter is signed when it is accepted, or when it is written in the webmail: it is hashed as
-//! it goes into the store, and what signs it stands above it, appended last ([`store::Head`]). So
-//! it is read once, whatever becomes of it: brought to somebody here, or sent to others as often
-//! as it takes.
+//! A message is signed when it is accepted, or when it is written in the webmail: it is hashed as
+//! it goes into the store, and its signatures stand above it, appended last ([`store::Head`]). So
+//! it is read once, also if it is then sent to other servers as often as it takes.
 //!
 //! Invariants:
-//! - What is signed is what is stored. No more of a letter is in memory than its header.
+//! - What is signed is what is stored. No more of a message is in memory than its header.
 //! - A signature takes up to some milliseconds and cannot be cut, so it is a job (crate
 //!   `compute`). What waits for it is a session, a request handler of the webmail, or a delivery
 //!   attempt that seals a forwarded message (`queue::sealing`).
-//! - Of each letter [`LEAST_BYTES`] of the header are kept, whatever others keep. What it needs
-//!   more comes from a pool of [`POOL_BYTES`] for all letters of a core, of which one address gets
-//!   a third (`budget`). A letter that has no room there is refused for now, rather than going
+//! - Of each message [`LEAST_BYTES`] of the header are kept, whatever others keep. What it needs
+//!   more comes from a pool of [`POOL_BYTES`] for all messages of a core, of which one address gets
+//!   a third (`budget`). A message that has no room there is refused for now, rather than going
 //!   unsigned.
 //!
-//! A letter is not signed where it is in nobody's name or that of several domains, where its
-//! header is longer than signatures look at, or where what would sign it has no room above it.
+//! A message is not signed if it has no author or authors of several domains, if its header is
+//! longer than signatures look at, or if there is no room above it for the signatures.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -28,8 +28,8 @@ pub struct OutboxEntry {
 pub enum EntrySource {
     /// In an envelope, to be sent.
     Submitted,
-    /// For an account that forwards its mail. It has no envelope: its recipients are the account and
-    /// the addresses to which that forwards.
+    /// For an account that forwards its mail. It has no envelope: its recipients are the account
+    /// and the addresses to which that forwards.
     Forwarded,
 }
 

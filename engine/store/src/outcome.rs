@@ -110,7 +110,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Why a delivery that has begun is over. Where another core was too busy to begin its part, the
+    /// Why a delivery that has begun is over. If another core was too busy to begin its part, the
     /// delivery is lost: to go on with it would be refused for ever.
     pub fn of_begun_delivery(self) -> Refusal {
         if self == Refusal::Busy { Refusal::NoSuchDelivery } else { self }

@@ -15,9 +15,10 @@ pub struct Limits {
     pub reads: usize,
     /// Bytes of buffers for bodies of more than a page; at least 256 KiB are taken.
     pub buffer_bytes: usize,
-    /// Bytes that messages may take in the index ([`crate::RESIDENT_BYTES_PER_MESSAGE`] each, [`crate::RESIDENT_BYTES_PLACED`] more for
-    /// each that was filed or has more than 32 KiB, and 4 for each 32 KiB of it;
-    /// [`crate::RESIDENT_BYTES_QUEUED`] for each entry of an outbox). Above it deliveries are refused.
+    /// Bytes that messages may take in the index ([`crate::RESIDENT_BYTES_PER_MESSAGE`] each,
+    /// [`crate::RESIDENT_BYTES_PLACED`] more for each that was filed or has more than 32 KiB, and 4
+    /// for each 32 KiB of it; [`crate::RESIDENT_BYTES_QUEUED`] for each entry of an outbox). Above
+    /// it deliveries are refused.
     pub resident_bytes: u64,
 }
 

@@ -133,7 +133,7 @@ impl Engines {
             Next::At(at) => Next::At(machine.when(CoreId(core), at)),
             next => next,
         };
-        // The first core, once told, ends the machine in the middle of another's turn.
+        // The first core knows now, and may end the machine in the middle of this turn.
         let is_told = core > 0 && is_over(one);
         assert!(!is_told || machine.console.len() == printed, "core {core} prints when it may be too late");
     }

@@ -101,14 +101,14 @@ pub(crate) const PARTS: &[Part] = &[
     },
     Part {
         name: "webmail",
-        shows: "Chromium reads, files and writes mail at the webmail, with scripts and without, and what hostile letters try comes to nothing",
+        shows: "Chromium reads, files and writes mail at the webmail, with scripts and without, and hostile messages achieve nothing",
         work: Work::Script("tests/webmail.py", &["--quick"]),
         budget: Duration::from_secs(900),
         when: When::Always,
     },
     Part {
         name: "webmail-sending",
-        shows: "Chromium keeps, holds and takes back letters at the webmail, and follows them in the queue",
+        shows: "Chromium keeps, holds and takes back messages at the webmail, and follows them in the queue",
         work: Work::Script("tests/webmail_sending.py", &["--quick"]),
         budget: Duration::from_secs(900),
         when: When::Always,

@@ -1,7 +1,7 @@
 //! Rules about the crates' manifests: floors and dependencies.
 //!
-//! The floors are read from the table in ARCHITECTURE.md whose lines are `| FLOOR | ``PATH`` | … |`,
-//! the reasons for dependencies from the table whose lines start with the crate's name.
+//! The floors are read from the table in ARCHITECTURE.md with lines `| FLOOR | ``PATH`` | … |`, the
+//! reasons for dependencies from the table with lines that start with the crate's name.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! Whether a stranger is told to come again, where the configuration wants that
-//! (`mail::Greylist`): by the domain that lets him send, or where none does by his network. So SPF
-//! is looked at before the first RCPT is answered, as long as it takes and no longer (`sender`).
-//! The postmaster is reached at once, and by whom a list of `dnswl` names so is everybody.
+//! Whether a stranger is told to come again, if the configuration says so (`mail::Greylist`). It is
+//! known by the domain that lets it send, or else by its network. So SPF is looked at before the
+//! first RCPT is answered, as long as it takes and no longer (`sender`). Mail for the postmaster is
+//! never deferred, nor is mail from a host on a list of `dnswl`.
 
 use mail::Origin;
 use smtp::{ForwardPath, RecipientRefusal};

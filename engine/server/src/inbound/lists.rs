@@ -1,5 +1,5 @@
 //! What lists of addresses say of a stranger (DNSBL and DNSWL, RFC 5782): those that the
-//! configuration names, asked by name servers when he names the first recipient.
+//! configuration names, asked by name servers when the stranger names the first recipient.
 //!
 //! | he stands on | |
 //! |---|---|
@@ -10,10 +10,10 @@
 //! Invariants:
 //! - RCPT does not wait for longer than [`PATIENCE`], whatever name servers do; and a list that
 //!   does not answer says nothing.
-//! - Addresses in 127.0.0.0/8 say that somebody is listed, and of those none in 127.255.255.0/24,
-//!   by which lists say that they were asked wrongly.
-//! - A list that did not answer is not asked for a while ([`QUIET`]), so that nobody else waits
-//!   for it, nor do others for a place in the queue to name servers.
+//! - Addresses in 127.0.0.0/8 mean "listed", but for those in 127.255.255.0/24, by which lists say
+//!   that they were asked wrongly.
+//! - A list that did not answer is not asked for a while ([`QUIET`]), so that no other client waits
+//!   for it, or for a place in the queue to name servers.
 //! - A client that was not looked up because too many questions wait is deferred, and not let
 //!   through unchecked. Each network has a share of those questions (`resolver`), so a client
 //!   cannot have others deferred.

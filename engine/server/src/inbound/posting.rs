@@ -1,6 +1,6 @@
 //! Mail for other servers: it goes into the sender's outbox, with all its recipients, local ones
-//! too, and the queue delivers it. So does mail that is held (RFC 4865), and mail with a request for
-//! delivery reports for local recipients: the queue has the time, and writes reports.
+//! too, and the queue delivers it. So does mail that is held (RFC 4865), and mail with a request
+//! for delivery reports for local recipients: the queue has the time, and writes reports.
 //!
 //! A bounce of a message that was forwarded (`relay::srs`) goes into the postmaster's outbox, for
 //! the original sender.

@@ -1,10 +1,9 @@
-//! What is found out about whose a stranger's message is: what its signatures are worth (DKIM,
-//! crate `dkim`), whether those who have handed it on had it as it is (ARC, the same crate), and
-//! what the domain of its author wants of letters that nobody proves to be its own (DMARC, crate
-//! `dmarc`).
+//! Which domains answer for a stranger's message: what its signatures are worth (DKIM, crate
+//! `dkim`), whether the hosts that forwarded it had it as it is (ARC, the same crate), and what the
+//! domain of its author wants of messages that nothing proves to be its own (DMARC, crate `dmarc`).
 //!
-//! What that domain wants is done, unless those who had the message last are trusted here, and had
-//! found that it was the domain's own when it came to them: then it may have lost on the way what
+//! What that domain wants is done, unless the last forwarder is trusted here, and had found that
+//! the message was the domain's own when it came there: then it may have lost on the way what
 //! proves that, as on a mailing list.
 //!
 //! Names are asked for as soon as the header is there, so that answers have usually come when the

@@ -6,11 +6,10 @@
 //! | it would fit, were there less in his mailboxes | 452 4.2.2: it may later, and is to be tried again |
 //! | it is larger than all that he may have | 552 5.2.2: it never will |
 //!
-//! How large a message is its sender says (SIZE, RFC 1870), or it is taken for empty until it is
-//! there. Then the store decides, which has counted it (`store::quotas`), for all of its
-//! recipients together: so whoever does not say how large a message is names several recipients
-//! only where each has room for the largest. Others are to come in a transaction of their own (452
-//! 4.5.3).
+//! The client declares the size of a message (SIZE, RFC 1870), or it counts as empty until it is
+//! there. Then the store decides, which has counted it (`store::quotas`), for all of its recipients
+//! together. So a client that declares no size may name several recipients only if each has room
+//! for the largest message. Others are to come in a transaction of their own (452 4.5.3).
 //!
 //! What an account of another core has is asked of that, and RCPT waits for the answer.
 

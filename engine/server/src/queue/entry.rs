@@ -1,9 +1,9 @@
 //! Entries: what an outbox holds.
 //!
 //! An entry's body begins with what signs the letter (`signing`), if that is signed, then come the fields of the envelope (`relay::envelope`), and behind them stands the letter as it leaves. Which of the envelope's recipients an entry stands for, and how far it has
-//! come, says its record ([`store::OutboxEntry`]). An entry stands for its first recipient and those
-//! next to it who are of the same domain and of whom the same is to be told: up to eight, or up to four
-//! if the sender wants to hear that they have it. A message without a record was found by a rebuild: it
+//! come, says its record ([`store::OutboxEntry`]). An entry stands for its first recipient and its
+//! neighbours with the same domain and the same request for reports: up to eight, or up to four if
+//! the sender asks for reports of success. A message without a record was found by a rebuild: it
 //! may have left before, so it stays.
 //!
 //! Invariants:
@@ -135,7 +135,7 @@ pub(super) enum Fate {
     Lost,
 }
 
-/// What is to become of an entry with this record.
+/// What is to be done with an entry that has this record.
 pub(super) fn fate(record: Option<OutboxEntry>) -> Fate {
     match record.map(|record| record.state()) {
         Some(EntryState::Queued) => Fate::Leaves,

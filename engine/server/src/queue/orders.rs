@@ -331,7 +331,7 @@ impl Order {
 }
 
 impl Handle {
-    /// Fills a batch from the cursor on. Returns an entry with recipients that are to be read first.
+    /// Fills a batch from the cursor on. Returns an entry if its recipients must be read first.
     fn gather(&mut self, cursor: &mut Option<Place>, budget: &mut usize, cx: &mut OrderCx<'_, '_>) -> Option<Place> {
         let domain = match &self.which {
             Which::One(posted) => {

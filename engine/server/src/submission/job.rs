@@ -1,7 +1,7 @@
 //! A message that was held leaves: it is delivered to each recipient, and then goes into Sent.
 //!
-//! It stays one message all the while, in Drafts until all recipients have it, and its flags say how
-//! far it has come. Each step begins when the one before it is durable:
+//! It stays one message all the while, in Drafts until all recipients have it, and its flags say
+//! how far it has come. Each step begins when the one before it is durable:
 //!
 //! | flags | what is known | what is done |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //!
 //! Invariants:
 //! - After a power cut a job does what the flags say, from the beginning. A recipient that has the
-//!   message refuses it a second time, by the note that came with it ([`Refusal::Arrived`]), and the
-//!   notes go only when no job delivers it any more. So each gets it once.
+//!   message refuses it a second time, by the note that came with it ([`Refusal::Arrived`]), and
+//!   the notes go only when no job delivers it any more. So each gets it once.
 //! - A message with a recipient that cannot get it does not leave: it is a draft again. Once it
 //!   leaves that is not asked any more.
 //! - A local recipient without room for it gets it by an entry of its own in the outbox, for which
@@ -22,8 +22,8 @@
 //! - The signatures of a message stand above the draft, and above each copy: they are appended last
 //!   there, too. They say nothing of `Bcc`.
 //!
-//! Which message it answers is known only in this life of the machine: after a power cut that is not
-//! marked. Marked before, it would be so for a message that was taken back.
+//! Which message it answers is known only in this life of the machine: after a power cut that is
+//! not marked. Marked before, it would be so for a message that was taken back.
 
 use alloc::string::String;
 use alloc::vec::Vec;

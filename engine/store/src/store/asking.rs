@@ -61,8 +61,8 @@ impl Store {
         Some(entry.info(self.parts.superblock.guid_prefix()))
     }
 
-    /// What the outbox says of the message with this UID beside the message. `None`: there is no such
-    /// message, or a rebuild has found it.
+    /// What the outbox says of the message with this UID beside the message. `None`: there is no
+    /// such message, or a rebuild has found it.
     pub fn outbox_entry(&self, account: AccountId, Uid(uid): Uid) -> Option<OutboxEntry> {
         self.parts.indexes.account(account)?.outbox().get(&uid).copied()
     }

@@ -162,8 +162,8 @@ impl Store {
         self.change_marks((account, mailbox, uid), change, continuation)
     }
 
-    /// Changes an entry of an outbox. Its envelope says how it is packed. `continuation` is woken with
-    /// [`crate::Outcome::Changed`].
+    /// Changes an entry of an outbox. Its envelope says how it is packed. `continuation` is woken
+    /// with [`crate::Outcome::Changed`].
     ///
     /// Errors: `NoSuchMessage` if there is no entry, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn change_entry(

@@ -1,4 +1,5 @@
-//! The outbox: what leaves from there came by a delivery, and is told of once. What its entries say.
+//! The outbox: what leaves from there came by a delivery, and is told of once. What its entries
+//! say.
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body};

@@ -60,8 +60,8 @@ impl<T: Clone + PartialEq + Debug> Doubt<T> {
         Snapshot { may_be: self.may_be.clone(), changes: self.wanted.len() }
     }
 
-    /// Whether it may have been `what` at any time since `snapshot`: what is changed while a reply is
-    /// on its way may be changed again before the reply arrives.
+    /// Whether it may have been `what` at any time since `snapshot`: what is changed while a reply
+    /// is on its way may be changed again before the reply arrives.
     pub(super) fn was_since(&self, snapshot: &Snapshot<T>, what: &T) -> bool {
         snapshot.may_be.contains(what) || self.wanted.iter().skip(snapshot.changes).any(|wanted| wanted == what)
     }

@@ -1,4 +1,5 @@
-//! Requests for a core that does not answer: its link takes so many of them, and no client is left without a reply.
+//! Requests for a core that does not answer: its link takes so many of them, and each client gets a
+//! reply.
 
 #![allow(clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -79,8 +80,8 @@ fn leave(room: &mut Room, all: Vec<Shielded>) {
     room.until_nothing_is_in_use();
 }
 
-/// Holds the core that has the mail of the user `name`, when so many ask for it that its link does not
-/// take all requests. False where the first core has it.
+/// Holds the core that has the mail of the user `name` while more requests come than its link
+/// takes. False: the first core has it.
 fn hold_owner(room: &mut Room, trust: &Trust, name: &str) -> bool {
     let mut browser = Browser::new(trust);
     browser.log_in(room, name, "lovelace");
