@@ -3,7 +3,8 @@
 //! The world is a parameter. The engine reaches time, randomness, frames, sectors and the console only through
 //! this trait; whoever implements it is a machine: the bare PC, a Linux process, one actor of a simulation. A machine of
 //! several cores is several [`Machine`]s, and what its cores tell each other goes through rings that lie beside them.
-//! This crate is floor 0 and holds no code that does anything.
+//! This crate is floor 0 and holds no code that does anything, but for the lines that wait to be
+//! printed ([`ConsoleLines`]).
 //!
 //! Invariants that every implementation keeps, and that the engine relies on:
 //! - No call waits. What takes time is requested, and its completion is fetched in a later turn.
@@ -16,11 +17,13 @@
 
 extern crate alloc;
 
+mod console;
 mod core_id;
 mod disk;
 mod frame;
 mod time;
 
+pub use console::ConsoleLines;
 pub use core_id::CoreId;
 pub use disk::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, DiskToken, SECTOR_BYTES, Sector};
 pub use frame::{

@@ -31,6 +31,7 @@ pub mod filter;
 mod letter;
 pub mod loops;
 mod outcome;
+mod queue_id;
 mod reach;
 mod reply;
 pub mod report;
@@ -48,6 +49,7 @@ pub use client::{Action, BODY_ROOM_BYTES, Client, Login, RECIPIENTS_MAX, Setting
 pub use fetch::Fetch;
 pub use letter::{Content, Envelope, Letter, Recipient, Script};
 pub use outcome::{Cause, Lost, Misbehaviour, Outcome, Reason, Stage};
+pub use queue_id::{QueueId, QueueIds};
 pub use reply::{Enhanced, Reply};
 pub use smtp::{Notify, Return};
 pub use speaker::Speaker;

@@ -8,8 +8,8 @@ use shards::{Archive, MaySend, Met, Question, Verdict};
 use store::AccountId;
 use webmail::Excess;
 
-use crate::console::ConsoleLines;
 use crate::directory::Directory;
+use machine::ConsoleLines;
 
 /// Whether an account of this core may send one more message. If so, it counts.
 ///

@@ -26,7 +26,6 @@ use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
 
 use crate::common::Common;
-use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::links::Message;
@@ -34,6 +33,7 @@ use crate::listeners::{Listeners, number_of};
 use crate::queue::Outbound;
 use crate::streams::{self, STREAMS_MAX, Streams};
 use crate::submission::Submission;
+use machine::ConsoleLines;
 
 use desk::Point;
 pub(crate) use told::{Answer, Told};

@@ -8,7 +8,7 @@
 use machine::{Instant, UnixTime};
 use tls::Day;
 
-use crate::console::ConsoleLines;
+use machine::ConsoleLines;
 
 /// So far behind the newest message a clock may be without a word: a message may have come from a
 /// core or a life with another clock.

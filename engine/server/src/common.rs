@@ -13,10 +13,10 @@ use signing::Signer;
 use webmail::WrittenRows;
 
 use crate::clerks::Clerks;
-use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::links::Message;
 use crate::logins::Logins;
+use machine::ConsoleLines;
 
 /// What all sessions share.
 pub(crate) struct Common {

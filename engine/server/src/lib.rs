@@ -19,7 +19,6 @@
 //! | `directory` | from a path to an account |
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
-//! | `console` | the lines that a turn prints |
 //! | `common` | what all sessions share |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -31,12 +30,10 @@ mod certificates;
 mod clerks;
 mod clock;
 mod common;
-mod console;
 mod cores;
 mod directory;
 mod engine;
 mod handshakes;
-mod identifier;
 mod in_use;
 mod inbound;
 mod letters;

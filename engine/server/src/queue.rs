@@ -81,7 +81,7 @@ use store::{AccountId, Outcome, Store, Uid};
 use tasks::{Entry, FrameId, FrameTable, Subsystem};
 use webmail::{QueueAsked, QueueTold};
 
-use crate::identifier::Identifiers;
+use relay::QueueIds;
 
 use courier::{AttemptCx, Courier, Way};
 use orders::{OrderCx, Orders};
@@ -124,11 +124,11 @@ pub(crate) struct Outbound {
 }
 
 impl Outbound {
-    /// `identifiers`: names for reports.
-    pub(crate) fn new(now: Instant, config: Config, identifiers: Identifiers) -> Outbound {
+    /// `queue_ids`: names for reports.
+    pub(crate) fn new(now: Instant, config: Config, queue_ids: QueueIds) -> Outbound {
         Outbound {
             attempts: FrameTable::with_capacity(ATTEMPTS_MAX),
-            queue: Queue::new(now, config, identifiers),
+            queue: Queue::new(now, config, queue_ids),
             orders: Orders::new(),
         }
     }

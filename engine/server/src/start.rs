@@ -20,11 +20,9 @@ use crate::certificates::Certificates;
 use crate::clerks::Clerks;
 use crate::clock::time_of_day;
 use crate::common::Common;
-use crate::console::ConsoleLines;
 use crate::cores::{Papers, Seed};
 use crate::directory::Directory;
 use crate::engine::Engine;
-use crate::identifier::Identifiers;
 use crate::inbound::{Inbound, InboundSeed};
 use crate::logins::Logins;
 use crate::making::Making;
@@ -35,6 +33,8 @@ use crate::session::Services;
 use crate::sizes::{CHECKED_BYTES_POOLED, Sizes};
 use crate::submission::Submission;
 use crate::web::{Web, WebSeed};
+use machine::ConsoleLines;
+use relay::QueueIds;
 
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.
@@ -53,7 +53,7 @@ impl Engine {
         let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
         // Each draws from the machine in its turn: another order would be another run of a simulation.
         let store = Archive::new((core, cores), &sizes.of_shards(cores), random(machine), machine.disk());
-        let [of_reports, of_inbound] = Identifiers::pair(u64::from_le_bytes(random(machine)));
+        let [of_reports, of_inbound] = QueueIds::pair(u64::from_le_bytes(random(machine)));
         let memory = MemoryBudget::new(sizes.memory_pool_bytes(), random(machine));
         let keys = [random(machine), random(machine)];
         let logins = Logins::new(cores, configuration.access.clone(), keys, Nonces::new(random(machine)));
@@ -64,7 +64,7 @@ impl Engine {
             checked_bytes: CHECKED_BYTES_POOLED,
             filter_bytes: sizes.filter_bytes(),
             greylist_key: secret.first_chunk().copied().unwrap_or_default(),
-            identifiers: of_inbound,
+            queue_ids: of_inbound,
             strangers_key: random(machine),
             proofs_key: random(machine),
         };
@@ -90,7 +90,7 @@ impl Engine {
             compute: Compute::new(core, cores, Arc::clone(&signing_keys)),
             names,
             signer: Signer::new(signing_keys, random(machine)),
-            console: ConsoleLines::new(),
+            console: ConsoleLines::default(),
         };
         let making = if core == CoreId::FIRST { Making::of(&configuration.users) } else { Making::default() };
         let certificates = Certificates::new(core, certificates);

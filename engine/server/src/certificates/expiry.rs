@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use machine::{Instant, Micros, Turn, UnixTime};
 use tls::{Certificate, Day};
 
-use crate::console::ConsoleLines;
+use machine::ConsoleLines;
 
 const DAY_SECONDS: u64 = 24 * 3600;
 

@@ -15,7 +15,7 @@ use store::{AccountId, DeliveryId, Uid};
 use tasks::{FrameId, Subsystem};
 use tls::Certificate;
 
-use crate::console::ConsoleLines;
+use machine::ConsoleLines;
 
 use super::expiry::Expiry;
 use super::shown::{Entry, Origin, Replaced, Shown, Upload};

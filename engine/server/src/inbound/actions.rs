@@ -16,7 +16,7 @@ use smtp::{
 use sometimes::buggify;
 use store::State;
 
-use crate::identifier::Identifier;
+use relay::QueueId;
 
 use super::host::{Client, SmtpHost};
 use super::incoming::{Ending, Incoming, message_refusal};
@@ -156,16 +156,16 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
         transaction.permission.check()?;
         let (letter, head) = transaction.begin(account, self.cx.store)?;
-        let identifier = self.inbound.identifiers.next();
+        let queue_id = self.inbound.queue_ids.draw();
         let proof = transaction.finding.sender((&transaction.reverse_path, envelope.greeting_name)).map(Proof::new);
         let inquiry = (self.inbound.filter.is_some() && account.is_none() && self.cx.is_judged(self.caller))
             .then(|| Inquiry::begin(envelope.greeting_name, self.caller, name_known_at(self.caller.connection.0)));
         let revision = Revision::new(origin);
         let signing = (origin == Origin::Submitted).then(|| self.cx.signer.begin(self.caller.address));
         let ending = Ending::NotYet;
-        let message = Incoming { letter, head, identifier, author, revision, proof, inquiry, signing, ending };
+        let message = Incoming { letter, head, queue_id, author, revision, proof, inquiry, signing, ending };
         transaction.message = Some(message);
-        trace(self, envelope, letter, identifier).inspect_err(|_| self.abort_message())
+        trace(self, envelope, letter, queue_id).inspect_err(|_| self.abort_message())
     }
 
     fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal> {
@@ -215,7 +215,7 @@ fn trace(
     host: &mut SmtpHost<'_, '_>,
     envelope: &Envelope<'_>,
     letter: LetterId,
-    identifier: Identifier,
+    queue_id: QueueId,
 ) -> Result<(), MessageRefusal> {
     let continuation = host.continuation(Point::Room);
     let assurance = match (host.caller.channel, host.account()) {
@@ -236,7 +236,7 @@ fn trace(
             smtp::Protocol::Utf8Smtp => message::Protocol::Utf8Smtp,
         },
         assurance,
-        identifier: identifier.as_bytes(),
+        identifier: queue_id.as_bytes(),
         recipient: (envelope.recipients == 1).then_some(transaction.first_recipient.as_str()),
         at: inbound.trace.date_now.at(cx.turn.wall),
     };

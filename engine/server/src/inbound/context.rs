@@ -9,9 +9,9 @@ use signing::Signer;
 use smtp::{ForwardPath, RecipientRefusal};
 use store::AccountId;
 
-use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::logins::{self, Logins};
+use machine::ConsoleLines;
 
 use super::strangers::is_judged;
 

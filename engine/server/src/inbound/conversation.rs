@@ -185,8 +185,8 @@ impl SmtpConversation {
             }
             (_, Outcome::Refused(refusal)) => session.message_stored(Err(message_refusal(refusal)), host),
             (_, Outcome::Delivered) => {
-                let identifier = host.identifier();
-                session.message_stored(Ok(identifier.as_bytes()), host);
+                let queue_id = host.queue_id();
+                session.message_stored(Ok(queue_id.as_bytes()), host);
             }
             // Nothing else acknowledges a letter.
             _ => {}

@@ -283,9 +283,9 @@ fn tell_filter(host: &mut SmtpHost<'_, '_>) {
     }
     let recipients = transaction.named(cx.store);
     let Transaction { reverse_path, message: Some(message), .. } = &mut **transaction else { return };
-    let identifier = core::str::from_utf8(message.identifier.as_bytes()).unwrap_or_default();
+    let queue_id = core::str::from_utf8(message.queue_id.as_bytes()).unwrap_or_default();
     if let (Some(inquiry), Some(filter)) = (&mut message.inquiry, &inbound.filter) {
-        inquiry.ended((reverse_path, &recipients), identifier, filter, cx.turn.now);
+        inquiry.ended((reverse_path, &recipients), queue_id, filter, cx.turn.now);
     }
 }
 

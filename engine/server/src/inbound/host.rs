@@ -8,8 +8,8 @@ use smtp::MessageRefusal;
 use store::AccountId;
 use tasks::Continuation;
 
-use crate::identifier::Identifier;
 use crate::logins::Attempt;
+use relay::QueueId;
 
 use super::context::Context;
 use super::incoming::Incoming;
@@ -57,9 +57,9 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
     }
 
     /// The name of the message that is on its way into the store.
-    pub(super) fn identifier(&self) -> Identifier {
+    pub(super) fn queue_id(&self) -> QueueId {
         let message = self.transaction.as_ref().and_then(|transaction| transaction.message.as_ref());
-        message.map(|message| message.identifier).unwrap_or_default()
+        message.map(|message| message.queue_id).unwrap_or_default()
     }
 
     pub(super) fn message(&mut self) -> Result<(&mut Incoming, &mut Inbound, &mut Context<'c>), MessageRefusal> {

@@ -13,7 +13,7 @@ use smtp::MessageRefusal;
 use store::{Closing, Head, JUNK, Refusal};
 use tasks::Continuation;
 
-use crate::identifier::Identifier;
+use relay::QueueId;
 
 use super::context::Context;
 use super::proof::Proof;
@@ -24,7 +24,7 @@ pub(super) struct Incoming {
     pub(super) letter: LetterId,
     /// What stands above it and is not in the store yet.
     pub(super) head: Vec<u8>,
-    pub(super) identifier: Identifier,
+    pub(super) queue_id: QueueId,
     /// The address of the account that submits it.
     pub(super) author: String,
     pub(super) revision: Revision,
@@ -83,10 +83,10 @@ impl Incoming {
         continuation: Continuation,
         act: impl FnOnce(&mut Revision, &Reviser<'_>, &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>) -> Result<R, Refusal>,
     ) -> Result<R, MessageRefusal> {
-        let Incoming { letter, identifier, author, revision, signing, .. } = self;
+        let Incoming { letter, queue_id, author, revision, signing, .. } = self;
         let Trace { hostname, date_now, .. } = trace;
         let Context { store, turn, signer, .. } = cx;
-        let own = Reviser { hostname, identifier: identifier.as_bytes(), author, now: date_now.at(turn.wall) };
+        let own = Reviser { hostname, identifier: queue_id.as_bytes(), author, now: date_now.at(turn.wall) };
         let result = act(revision, &own, &mut |bytes| {
             let taken = store.append(*letter, bytes, continuation)?;
             if let Some(signing) = signing {

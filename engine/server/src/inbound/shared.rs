@@ -13,7 +13,7 @@ use mail::{Greylist, Strangers};
 use net::Net;
 use smtp::Settings;
 
-use crate::identifier::Identifiers;
+use relay::QueueIds;
 
 use super::context::Context;
 use super::lists::Lists;
@@ -25,7 +25,7 @@ use super::transaction::Transaction;
 /// What SMTP sessions of a core share.
 pub(crate) struct Inbound {
     pub(super) settings: Settings,
-    pub(super) identifiers: Identifiers,
+    pub(super) queue_ids: QueueIds,
     /// Records for transactions that no session uses.
     #[expect(clippy::vec_box, reason = "a session takes a pointer, not the record")]
     pub(super) transactions: Vec<Box<Transaction>>,
@@ -69,7 +69,7 @@ impl Inbound {
             checked_bytes,
             filter_bytes,
             greylist_key,
-            identifiers,
+            queue_ids,
             strangers_key,
             proofs_key,
         } = seed;
@@ -77,7 +77,7 @@ impl Inbound {
         let trusted = abuse.trusted_arc.iter().filter_map(|domain| Name::parse(domain.as_str()).ok());
         Inbound {
             settings: Settings::default(),
-            identifiers,
+            queue_ids,
             transactions: (0..transactions).map(|_| Box::new(Transaction::with_room())).collect(),
             trace: Trace::new(configuration.hostname.as_str().to_string(), wall),
             strangers: Strangers::new(abuse.limits, strangers_key),
@@ -142,7 +142,7 @@ pub(crate) struct InboundSeed {
     pub(crate) filter_bytes: usize,
     /// The same on all cores, so that each knows what the others learn.
     pub(crate) greylist_key: [u8; 16],
-    pub(crate) identifiers: Identifiers,
+    pub(crate) queue_ids: QueueIds,
     /// Random.
     pub(crate) strangers_key: [u8; 16],
     /// Random.

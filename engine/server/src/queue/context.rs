@@ -11,9 +11,9 @@ use resolver::{Names, Ourselves};
 use shards::Archive;
 use signing::Signer;
 
-use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::logins::Logins;
+use machine::ConsoleLines;
 
 /// The parts of a core that outgoing mail works with.
 pub(crate) struct Context<'a> {

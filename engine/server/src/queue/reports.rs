@@ -175,15 +175,15 @@ impl Courier {
             (None, Some(own)) if self.is_sent_on(cx) => (own.to_string(), ReportTo::Forwarder),
             (None, _) => (entry.envelope.reverse_path.clone(), ReportTo::Sender),
         };
-        let identifier = cx.queue.identifiers.next();
+        let queue_id = cx.queue.queue_ids.draw();
         let hostname = cx.queue.config.hostname();
-        let identifier = core::str::from_utf8(identifier.as_bytes()).unwrap_or_default();
+        let queue_id = core::str::from_utf8(queue_id.as_bytes()).unwrap_or_default();
         let mut fates: Vec<Fate<'_>> = Vec::new();
         for Told { bit, status, words, host, reply } in all {
             let recipient = self.recipient(*bit).ok_or(Refusal::NoSuchMessage)?;
             fates.push(Fate { recipient, status: *status, words, reply: *reply, host: host.as_deref() });
         }
-        let secret = u128::from_le_bytes(cx.parts.store.own.store.secret(identifier.as_bytes()));
+        let secret = u128::from_le_bytes(cx.parts.store.own.store.secret(queue_id.as_bytes()));
         let report = Report {
             kind,
             hostname,
@@ -191,7 +191,7 @@ impl Courier {
             to: &to,
             reader,
             date: cx.parts.turn.wall,
-            message_id: &[identifier, ".report@", hostname].concat(),
+            message_id: &[queue_id, ".report@", hostname].concat(),
             secret,
             arrived: info.internal_date,
             envelope_id: entry.envelope.envelope_id.as_deref(),

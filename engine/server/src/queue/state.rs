@@ -13,7 +13,7 @@ use relay::tally::Tally;
 use store::{AccountId, OUTBOX, Store, Uid};
 use tasks::{DelayQueue, FrameId};
 
-use crate::identifier::Identifiers;
+use relay::QueueIds;
 
 use super::context::Config;
 use super::entry;
@@ -36,7 +36,7 @@ const DESTINATIONS: Limits = Limits { destinations: 4096, connections: 4 };
 pub(super) struct Queue {
     pub(super) config: Config,
     /// Names for reports, none of which a message that comes in has.
-    pub(super) identifiers: Identifiers,
+    pub(super) queue_ids: QueueIds,
     pub(super) standings: Standings,
     pub(super) shares: Shares,
     pub(super) deadlines: DelayQueue,
@@ -73,10 +73,10 @@ pub(super) struct Ended {
 }
 
 impl Queue {
-    pub(super) fn new(now: Instant, config: Config, identifiers: Identifiers) -> Queue {
+    pub(super) fn new(now: Instant, config: Config, queue_ids: QueueIds) -> Queue {
         Queue {
             config,
-            identifiers,
+            queue_ids,
             standings: Standings::default(),
             shares: Shares::default(),
             deadlines: DelayQueue::with_capacity(ATTEMPTS_MAX, now),

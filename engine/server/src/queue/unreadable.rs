@@ -83,16 +83,16 @@ impl Courier {
         let info = self.info(cx)?;
         let why = self.why_unreadable().words();
         let to = cx.parts.store.own.store.account(self.place.0).ok_or(Refusal::NoSuchAccount)?.address();
-        let identifier = cx.queue.identifiers.next();
+        let queue_id = cx.queue.queue_ids.draw();
         let hostname = cx.queue.config.hostname();
-        let identifier = core::str::from_utf8(identifier.as_bytes()).unwrap_or_default();
+        let queue_id = core::str::from_utf8(queue_id.as_bytes()).unwrap_or_default();
         let (now, came) = (date(cx.parts.turn.wall), date(info.internal_date));
         let text = format!(
             "Date: {now}\r\n\
              From: Mail delivery <postmaster@{hostname}>\r\n\
              To: <{to}>\r\n\
              Subject: A message in your outbox cannot be sent\r\n\
-             Message-ID: <{identifier}.notice@{hostname}>\r\n\
+             Message-ID: <{queue_id}.notice@{hostname}>\r\n\
              Auto-Submitted: auto-generated\r\n\
              MIME-Version: 1.0\r\n\
              Content-Type: text/plain; charset=utf-8\r\n\

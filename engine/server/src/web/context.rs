@@ -7,9 +7,9 @@ use machine::Turn;
 use sasl::Credentials;
 use shards::Archive;
 
-use crate::console::ConsoleLines;
 use crate::directory::Directory;
 use crate::logins::{self, Attempt, Logins};
+use machine::ConsoleLines;
 
 use super::shared::Web;
 

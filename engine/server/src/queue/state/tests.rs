@@ -7,8 +7,8 @@ use super::*;
 const DOWN: &str = "down.test";
 
 fn queue() -> Queue {
-    let [identifiers, _] = Identifiers::pair(0);
-    Queue::new(Instant::START, Config::new("mail.test".into(), Relay::default()), identifiers)
+    let [queue_ids, _] = QueueIds::pair(0);
+    Queue::new(Instant::START, Config::new("mail.test".into(), Relay::default()), queue_ids)
 }
 
 #[test]

@@ -7,32 +7,29 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Arguments;
 
-use machine::Machine;
+use crate::Machine;
 
 /// Lines that the turn has not printed yet.
-pub(crate) struct ConsoleLines {
+#[derive(Default)]
+pub struct ConsoleLines {
     lines: Vec<String>,
 }
 
 impl ConsoleLines {
-    pub(crate) const fn new() -> ConsoleLines {
-        ConsoleLines { lines: Vec::new() }
-    }
-
     /// Adds one line.
     #[cold]
-    pub(crate) fn print(&mut self, line: Arguments<'_>) {
+    pub fn print(&mut self, line: Arguments<'_>) {
         self.lines.push(line.to_string());
     }
 
     /// Adds the lines that there are.
-    pub(crate) fn extend(&mut self, lines: impl IntoIterator<Item = String>) {
+    pub fn extend(&mut self, lines: impl IntoIterator<Item = String>) {
         self.lines.extend(lines);
     }
 
     /// Prints what was added.
     #[inline]
-    pub(crate) fn flush(&mut self, machine: &mut impl Machine) {
+    pub fn flush(&mut self, machine: &mut impl Machine) {
         if !self.lines.is_empty() {
             self.print_all(machine);
         }

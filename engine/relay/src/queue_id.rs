@@ -1,0 +1,41 @@
+//! Queue ids: the name that a message has in its `Received:` field and in the reply to the client.
+
+/// Characters of a queue id.
+const QUEUE_ID_BYTES: usize = 16;
+
+/// Gives each message an id that no message of this machine had since its start, nor likely before.
+#[derive(Debug)]
+pub struct QueueIds {
+    next: u64,
+}
+
+/// One id: printable, without a vowel or a character that is easily mistaken for another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QueueId([u8; QUEUE_ID_BYTES]);
+
+impl QueueIds {
+    /// Two sources that count on from a random number: no id of one is one of the other's.
+    pub fn pair(random: u64) -> [QueueIds; 2] {
+        [random, random ^ (1 << 63)].map(|next| QueueIds { next })
+    }
+
+    /// An id for the next message.
+    pub fn draw(&mut self) -> QueueId {
+        const ALPHABET: &[u8; 16] = b"23456789bcdfghjk";
+        self.next = self.next.wrapping_add(1);
+        // Ids of successive messages should look different: multiplying by an odd number only shuffles.
+        let shuffled = self.next.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut name = [b'2'; QUEUE_ID_BYTES];
+        for (place, shift) in name.iter_mut().zip((0..64).step_by(4)) {
+            *place = *ALPHABET.get((shuffled >> shift & 0xf) as usize).unwrap_or(&b'2');
+        }
+        QueueId(name)
+    }
+}
+
+impl QueueId {
+    /// Its characters, in ASCII.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
