@@ -15,9 +15,11 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use accounts::Directory;
 use channel::{Links, Ticket};
 use compute::Compute;
 use http::End;
+use machine::ConsoleLines;
 use machine::{CoreId, Entropy, Turn};
 use shards::{Archive, LetterId};
 use signing::{Signer, Signing};
@@ -26,14 +28,12 @@ use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
 
 use crate::common::Common;
-use crate::directory::Directory;
 use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::links::Message;
 use crate::listeners::{Listeners, number_of};
 use crate::queue::Outbound;
 use crate::streams::{self, STREAMS_MAX, Streams};
 use crate::submission::Submission;
-use machine::ConsoleLines;
 
 use desk::Point;
 pub(crate) use told::{Answer, Told};

@@ -2,10 +2,13 @@
 
 use alloc::string::String;
 
+use accounts::Directory;
+use accounts::Logins;
 use budget::MemoryBudget;
 use channel::Links;
 use compute::Compute;
 use connections::Connections;
+use machine::ConsoleLines;
 use machine::Turn;
 use resolver::Names;
 use shards::Archive;
@@ -13,10 +16,7 @@ use signing::Signer;
 use webmail::WrittenRows;
 
 use crate::clerks::Clerks;
-use crate::directory::Directory;
 use crate::links::Message;
-use crate::logins::Logins;
-use machine::ConsoleLines;
 
 /// What all sessions share.
 pub(crate) struct Common {

@@ -15,8 +15,6 @@
 //! | `submission` | messages of the webmail, held and then brought to their recipients |
 //! | `pressure` | who has to go when something runs short |
 //! | `inbound`, `pop3_service`, `web` | what the sessions of the protocols act by |
-//! | `logins` | a password, a gate, an answer in time; or a proof |
-//! | `directory` | from a path to an account |
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
 //! | `common` | what all sessions share |
@@ -25,13 +23,11 @@
 
 extern crate alloc;
 
-mod allowances;
 mod certificates;
 mod clerks;
 mod clock;
 mod common;
 mod cores;
-mod directory;
 mod engine;
 mod handshakes;
 mod in_use;
@@ -40,7 +36,6 @@ mod letters;
 mod life;
 mod links;
 mod listeners;
-mod logins;
 mod making;
 mod outbound;
 mod pop3_service;

@@ -76,12 +76,11 @@ use alloc::vec::Vec;
 use channel::Ticket;
 use connections::{Owner, Stir};
 use machine::{Instant, Micros};
+use relay::QueueIds;
 use resolver::{Known, QuestionNumber};
 use store::{AccountId, Outcome, Store, Uid};
 use tasks::{Entry, FrameId, FrameTable, Subsystem};
 use webmail::{QueueAsked, QueueTold};
-
-use relay::QueueIds;
 
 use courier::{AttemptCx, Courier, Way};
 use orders::{OrderCx, Orders};
@@ -90,10 +89,6 @@ use state::Queue;
 use waiting::Place;
 
 pub(crate) use context::{Config, Context};
-pub(crate) use entry::{
-    ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, arriving, entries_for, envelope_of, is_fully_qualified, may_be_posted, posting,
-    together_by_kind,
-};
 
 tasks::points! {
     /// Where the queue waits for the store.

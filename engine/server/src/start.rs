@@ -4,12 +4,16 @@ use alloc::string::ToString;
 use alloc::sync::Arc;
 use core::net::IpAddr;
 
+use accounts::Directory;
+use accounts::Logins;
 use budget::MemoryBudget;
 use compute::Compute;
 use configuration::{Configuration, Network};
 use connections::{Connections, TlsTable};
+use machine::ConsoleLines;
 use machine::{Card, CoreId, Entropy, Machine, Turn};
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
+use relay::QueueIds;
 use resolver::Names;
 use sasl::Nonces;
 use shards::Archive;
@@ -21,10 +25,8 @@ use crate::clerks::Clerks;
 use crate::clock::time_of_day;
 use crate::common::Common;
 use crate::cores::{Papers, Seed};
-use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::inbound::{Inbound, InboundSeed};
-use crate::logins::Logins;
 use crate::making::Making;
 use crate::pop3_service::Pop3;
 use crate::queue::{self, Outbound};
@@ -33,8 +35,6 @@ use crate::session::Services;
 use crate::sizes::{CHECKED_BYTES_POOLED, Sizes};
 use crate::submission::Submission;
 use crate::web::{Web, WebSeed};
-use machine::ConsoleLines;
-use relay::QueueIds;
 
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.

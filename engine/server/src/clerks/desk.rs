@@ -11,7 +11,6 @@ use store::{AccountId, Closing, Guid, MailboxId, Origin, Recipient, Refusal, Sto
 use tasks::{Continuation, Subsystem};
 use webmail::{Desk, Excess, Posting, QueueAsked, QueueTold, Which, WrittenRows};
 
-use crate::allowances;
 use crate::links::Message;
 use crate::submission;
 
@@ -70,7 +69,7 @@ impl Desk for At<'_, '_> {
 
     fn may_send(&mut self, account: AccountId, elsewhere: Vec<String>) -> Result<(), Excess> {
         let Office { archive, directory, console, turn, .. } = &mut *self.office;
-        allowances::may_send(account, elsewhere, turn.wall, directory, archive, console)
+        accounts::may_send(account, elsewhere, turn.wall, directory, archive, console)
     }
 
     fn posting(&self, account: AccountId, addresses: &[String]) -> Posting {

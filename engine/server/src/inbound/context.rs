@@ -1,17 +1,16 @@
 //! The parts of a core that SMTP sessions use.
 
+use accounts::Directory;
+use accounts::logins::{self, Logins};
 use compute::Compute;
 use connections::{Caller, Connections};
+use machine::ConsoleLines;
 use machine::Turn;
 use resolver::Names;
 use shards::Archive;
 use signing::Signer;
 use smtp::{ForwardPath, RecipientRefusal};
 use store::AccountId;
-
-use crate::directory::Directory;
-use crate::logins::{self, Logins};
-use machine::ConsoleLines;
 
 use super::strangers::is_judged;
 

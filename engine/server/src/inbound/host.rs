@@ -2,14 +2,13 @@
 
 use alloc::boxed::Box;
 
+use accounts::logins::Attempt;
 use connections::Caller;
 use mail::Deed;
+use relay::QueueId;
 use smtp::MessageRefusal;
 use store::AccountId;
 use tasks::Continuation;
-
-use crate::logins::Attempt;
-use relay::QueueId;
 
 use super::context::Context;
 use super::incoming::Incoming;

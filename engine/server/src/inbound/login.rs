@@ -2,13 +2,12 @@
 
 use alloc::boxed::Box;
 
+use accounts::entries;
+use accounts::logins::{AttemptState, Decision};
 use connections::{Channel, Protocol};
 use sasl::Credentials;
 use smtp::{Domain, ForwardPath, LoginRefusal, Mailbox, RecipientRefusal, ReversePath, SenderRefusal};
 use store::AccountId;
-
-use crate::logins::{AttemptState, Decision};
-use crate::queue;
 
 use super::host::{Client, SmtpHost};
 
@@ -91,7 +90,7 @@ pub(super) fn check_relaying(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) ->
     };
     match host.account() {
         None => Err(RecipientRefusal::NotLocal),
-        Some(_) if !queue::is_fully_qualified(domain) => Err(RecipientRefusal::NotFullyQualified),
+        Some(_) if !entries::is_fully_qualified(domain) => Err(RecipientRefusal::NotFullyQualified),
         Some(_) => Ok(()),
     }
 }

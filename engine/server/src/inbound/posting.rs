@@ -18,13 +18,12 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use accounts::entries::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, together_by_kind};
 use machine::UnixTime;
 use relay::{Content, Envelope, Notify, Return, Script, envelope};
 use shards::{Archive, LetterId};
 use smtp::{Body, CharacterSet, EnvelopeId, Mail, MessageRefusal, Original, RecipientRefusal};
 use store::{AccountId, Recipient};
-
-use crate::queue::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, together_by_kind};
 
 use super::incoming::message_refusal;
 use super::transaction::Transaction;

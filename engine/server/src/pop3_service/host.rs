@@ -2,14 +2,13 @@
 
 use alloc::vec::Vec;
 
+use accounts::Directory;
+use accounts::logins::{self, Logins};
 use compute::Compute;
 use connections::{Caller, Connections};
 use machine::Turn;
 use shards::Archive;
 use tasks::{Continuation, FrameId, Subsystem};
-
-use crate::directory::Directory;
-use crate::logins::{self, Logins};
 
 use super::state::{Orphan, State};
 

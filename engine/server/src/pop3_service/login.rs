@@ -2,12 +2,11 @@
 
 use alloc::boxed::Box;
 
+use accounts::logins::{AttemptState, Decision};
 use pop3::LoginRefusal;
 use sasl::Credentials;
 use shards::{NotOpened, OpenMaildrop, Opened};
 use store::AccountId;
-
-use crate::logins::{AttemptState, Decision};
 
 use super::host::{Point, Pop3Host};
 use super::state::State;

@@ -3,12 +3,11 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use accounts::logins::Attempt;
 use pop3::DeletionError;
 use shards::Maildrop;
 use store::{Outcome, Refusal, Uid, UidRange};
 use tasks::{Countdown, FrameId};
-
-use crate::logins::Attempt;
 
 /// Octets that the store reads at a time: [`Body::bytes`].
 const PART_OCTETS_MAX: u32 = 32_672;

@@ -14,11 +14,10 @@
 //!   have written it. No client can write the fields on top (`message::Revision`).
 //! - A result that is not understood proves nothing.
 
+use accounts::entries::domain_of;
 use dns::Name;
 use message::header::{Field, Header};
 use message::names_a_login;
-
-use super::entry::domain_of;
 
 /// Fields that this server writes above the results.
 const ABOVE: [&str; 7] = [

@@ -2,18 +2,17 @@
 
 use alloc::string::String;
 
+use accounts::Directory;
+use accounts::Logins;
 use compute::Compute;
 use configuration::{Relay, Way};
 use connections::Connections;
+use machine::ConsoleLines;
 use machine::Turn;
 use net::Net;
 use resolver::{Names, Ourselves};
 use shards::Archive;
 use signing::Signer;
-
-use crate::directory::Directory;
-use crate::logins::Logins;
-use machine::ConsoleLines;
 
 /// The parts of a core that outgoing mail works with.
 pub(crate) struct Context<'a> {

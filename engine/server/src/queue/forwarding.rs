@@ -21,6 +21,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use accounts::entries::{domain_of, entries_for, envelope_of};
 use configuration::Keep;
 use message::header::Header;
 use relay::loops::{self, Mark};
@@ -31,7 +32,6 @@ use store::{Packing, Recipient, Refusal};
 use super::authentic::{is_authentic, unproved_author};
 use super::context::Context;
 use super::courier::{AttemptCx, Courier, Deed, Stage, bits};
-use super::entry::{self, entries_for, envelope_of};
 use super::parts::{Entry, shown_header};
 use super::reports::Why;
 use super::sealing::Seal;
@@ -153,7 +153,7 @@ impl Courier {
         }
         let own = self.address(OWN);
         let key = srs::Key::new(cx.parts.store.secret_of_paths());
-        let rewritten = key.rewrite(reverse_path, &entry::domain_of(own), cx.parts.turn.wall);
+        let rewritten = key.rewrite(reverse_path, &domain_of(own), cx.parts.turn.wall);
         // A bounce to that address goes to the sender that it stands for.
         let is_authentic =
             |path: &String| restored(path, cx.parts).is_some_and(|sender| self.is_sender_authentic(&sender, cx));

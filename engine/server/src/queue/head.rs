@@ -67,8 +67,8 @@ mod tests {
 
     use store::Beginning;
 
-    use super::super::entry::envelope_of;
     use super::*;
+    use accounts::entries::envelope_of;
 
     const PART: usize = store::CHUNK_OCTETS;
 

@@ -15,6 +15,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use accounts::entries;
 use channel::Ticket;
 use machine::Instant;
 use relay::Envelope;
@@ -240,13 +241,13 @@ impl Order {
         };
         self.cursor = Some(place);
         let all = entry::recipients(&envelope, record);
-        let domain = all.first().map_or_else(String::new, |first| entry::domain_of(&first.address));
+        let domain = all.first().map_or_else(String::new, |first| entries::domain_of(&first.address));
         if record.is_some() {
             cx.queue.is_for(place, &domain, &cx.parts.store.own.store);
         }
         match &mut self.work {
             Work::Look(lines) => {
-                let packing = all.first().map_or(Packing::Done, entry::packing_of);
+                let packing = all.first().map_or(Packing::Done, entries::packing_of);
                 let done = record.filter(|_| !is_arriving).map_or(0, |record| record.done(packing));
                 let waits = |number: usize| number >= entry::RECIPIENTS || done >> number & 1 == 0;
                 let waiting = all.iter().enumerate().filter(|(number, _)| waits(*number));
@@ -461,7 +462,7 @@ fn envelope_of(entry: &[u8], own: Option<&str>, is_all: bool) -> Result<Envelope
     if !is_line && !is_all {
         return Err(Unreadable::Partial);
     }
-    Ok(entry::envelope_of(reverse_path(entry).0, &[String::from(own)]))
+    Ok(entries::envelope_of(reverse_path(entry).0, &[String::from(own)]))
 }
 
 /// A courier comes back with this entry, unless a host may have it already.

@@ -7,6 +7,7 @@
 
 use alloc::vec::Vec;
 
+use accounts::entries;
 use relay::Envelope;
 use relay::envelope::Unreadable;
 use sometimes::sometimes;
@@ -145,9 +146,9 @@ impl Courier {
         self.signatures = beginning.get(..signatures).unwrap_or_default().to_vec();
         self.beginning = Beginning::default();
         let first = self.record(cx).map_or(0, |record| record.first());
-        let wanted = ((1u32 << entry::together(&envelope, first)) - 1) as u16;
-        let packing = envelope.recipients.get(first).map_or(Packing::Done, entry::packing_of);
-        let domain = envelope.recipients.get(first).map(|first| entry::domain_of(&first.address));
+        let wanted = ((1u32 << entries::together(&envelope, first)) - 1) as u16;
+        let packing = envelope.recipients.get(first).map_or(Packing::Done, entries::packing_of);
+        let domain = envelope.recipients.get(first).map(|first| entries::domain_of(&first.address));
         cx.queue.is_for(self.place, &domain.unwrap_or_default(), &cx.parts.store.own.store);
         let (nature, letter_at) = (Nature::Posted, message_at as u32);
         self.entry = Some(Entry { envelope, nature, letter_at, first, wanted, packing, header });

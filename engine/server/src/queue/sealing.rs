@@ -15,6 +15,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
+use accounts::entries::domain_of;
 use compute::{JobNumber, JobResult};
 use dkim::{ChainVerdict, Message, Reading, Sealing, UnsignedField};
 use dns::Name;
@@ -23,7 +24,6 @@ use store::Refusal;
 use super::Point;
 use super::context::Context;
 use super::courier::{AttemptCx, Courier, Stage, Way};
-use super::entry::domain_of;
 use super::forwarding::OWN;
 
 /// What is said of a letter to those to whom it is sent on.

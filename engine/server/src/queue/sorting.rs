@@ -6,6 +6,7 @@
 //! - Of a letter that is held nothing is begun before its time. Then it is as if it came just now: in which time it is tried, and given up, counts from there.
 //! - That somebody has it is durable before it is told; an entry goes only when all that is to be told was.
 
+use accounts::entries;
 use machine::{Micros, Turn, UnixTime};
 use relay::destinations::{Admission, Ended};
 use relay::schedule::{self, Next};
@@ -150,7 +151,7 @@ impl Courier {
             cx.queue.standings.tried(self.place);
             return;
         }
-        let domain = entry::domain_of(self.address(0));
+        let domain = entries::domain_of(self.address(0));
         let leaving = cx.queue.config.way_to(&domain).clone();
         let destination = smarthosts::destination(&domain, &leaving);
         match cx.queue.destinations.admit(&destination, cx.parts.turn.now) {

@@ -2,14 +2,13 @@
 
 use alloc::string::String;
 
+use accounts::Directory;
+use accounts::entries;
 use machine::Turn;
 use shards::{Archive, LetterId};
 use store::{AccountId, Closing, Origin, Recipient, Refusal, Store};
 use tasks::Continuation;
 use webmail::Posting;
-
-use crate::directory::Directory;
-use crate::queue;
 
 /// The parts of a core that submission uses.
 pub(crate) struct Context<'c> {
@@ -36,13 +35,13 @@ pub(crate) fn may_post(address: &str, directory: &Directory, store: &Archive) ->
         Some(account) => directory.forwards(store, account),
         None => !directory.has_domain_of(address),
     };
-    may_leave && queue::may_be_posted(address)
+    may_leave && entries::may_be_posted(address)
 }
 
 /// How an account's message for these addresses is in its outbox.
 pub(crate) fn posting(account: AccountId, addresses: &[String], store: &Store) -> Posting {
     let known = store.account(account);
-    queue::posting(account, known.map_or("", |known| known.address()), addresses)
+    entries::posting(account, known.map_or("", |known| known.address()), addresses)
 }
 
 impl JobHost<'_, '_> {

@@ -1,15 +1,14 @@
 //! What a session of HTTP acts on: the parts of its core, and what it shares with other sessions.
 
+use accounts::Directory;
+use accounts::logins::{self, Attempt, Logins};
 use budget::MemoryBudget;
 use compute::Compute;
 use connections::{Caller, Connections};
+use machine::ConsoleLines;
 use machine::Turn;
 use sasl::Credentials;
 use shards::Archive;
-
-use crate::directory::Directory;
-use crate::logins::{self, Attempt, Logins};
-use machine::ConsoleLines;
 
 use super::shared::Web;
 

@@ -10,13 +10,13 @@
 
 use alloc::boxed::Box;
 
+use accounts::logins::Decision;
 use budget::Charge;
 use http::{Admission, Reply, Status};
 use webmail::{Arrival, PasswordMark, Visit};
 
 use crate::certificates::{UPLOAD_BYTES_MAX, Wish, described};
 use crate::clerks::told::Told;
-use crate::logins::Decision;
 use crate::sizes::KEPT_BYTES_LEAST;
 
 use super::context::{Context, HttpCall};

@@ -3,13 +3,13 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
+use accounts::logins::{Attempt, AttemptState};
 use http::{Question, Reply, Status};
 use sasl::{Credentials, Proof};
 use store::AccountId;
 use webmail::{Destination, Draft, NewPassword, NotProved, Visit};
 
 use crate::certificates::{Wish, unknown};
-use crate::logins::{Attempt, AttemptState};
 
 use super::context::HttpCall;
 use super::passwords::Making;

@@ -4,11 +4,10 @@
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 
+use accounts::logins;
 use compute::{Applicant, Compute, HashTask, JobNumber, JobResult};
 use sasl::Derivation;
 use webmail::{NewPassword, PasswordMark, Secrets, Visit};
-
-use crate::logins;
 
 use super::context::HttpCall;
 

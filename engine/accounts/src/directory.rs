@@ -16,14 +16,14 @@ use shards::{Archive, Daily};
 use smtp::{ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 use store::{AccountId, Recipient};
 
-use crate::queue;
+use crate::entries;
 
 /// Bytes of the longest canonical address: local part, `@`, domain.
 const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;
 
 /// The domains that we take mail for, and who reads the postmaster's.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub struct Directory {
     domains: Vec<Domain>,
     postmaster: Option<String>,
     administrators: Vec<String>,
@@ -45,7 +45,8 @@ struct Domain {
 }
 
 impl Directory {
-    pub(crate) fn new(configuration: &Configuration) -> Directory {
+    /// What the configuration says of domains and users.
+    pub fn new(configuration: &Configuration) -> Directory {
         let catches = |domain: &HostName| configuration.users.iter().find(|user| user.catch_all.contains(domain));
         let domain = |domain: &HostName| Domain {
             name: domain.as_str().to_string(),
@@ -79,7 +80,7 @@ impl Directory {
     /// The account that mail for `path` is delivered to.
     ///
     /// Errors: why there is none; `is_own`: whether an address is the machine's, whose literal is as good as a domain of ours.
-    pub(crate) fn recipient(
+    pub fn recipient(
         &self,
         store: &Archive,
         is_own: impl Fn(IpAddr) -> bool,
@@ -96,30 +97,30 @@ impl Directory {
     }
 
     /// The same for an address that is written as accounts' are; `None` for whatever is none of ours.
-    pub(crate) fn recipient_at(&self, store: &Archive, address: &str) -> Option<AccountId> {
+    pub fn recipient_at(&self, store: &Archive, address: &str) -> Option<AccountId> {
         let (local_part, domain) = address.rsplit_once('@')?;
         self.reader_of(store, local_part, self.domain(domain)?).ok()
     }
 
     /// Whether an address that is written so is in a domain of ours.
-    pub(crate) fn has_domain_of(&self, address: &str) -> bool {
+    pub fn has_domain_of(&self, address: &str) -> bool {
         address.rsplit_once('@').is_some_and(|(_, domain)| self.serves(domain))
     }
 
     /// Whether a domain is one of ours.
-    pub(crate) fn has_domain(&self, name: &Name) -> bool {
+    pub fn has_domain(&self, name: &Name) -> bool {
         self.serves(name.as_str())
     }
 
     /// The same of one that is written so.
-    pub(crate) fn serves(&self, domain: &str) -> bool {
+    pub fn serves(&self, domain: &str) -> bool {
         self.domain(domain).is_some()
     }
 
     /// Whether a message that leaves from one of our domains, or from the host's, is aligned with
     /// this domain (DMARC, RFC 7489 section 3.1.2): it is the same domain, or one is below the other.
     /// Two subdomains of one organization are aligned, too; that is not recognised here.
-    pub(crate) fn is_aligned(&self, domain: &Name, hostname: &str) -> bool {
+    pub fn is_aligned(&self, domain: &Name, hostname: &str) -> bool {
         let names = self.domains.iter().map(|domain| domain.name.as_str()).chain([hostname]);
         let mut own = names.filter_map(|name| Name::of_bytes(name.as_bytes()).ok());
         own.any(|own| own.is_within(domain) || domain.is_within(&own))
@@ -148,7 +149,7 @@ impl Directory {
     }
 
     /// Who logs in as `name`, an address of an account or a local part in the first domain.
-    pub(crate) fn login(&self, store: &Archive, name: &str) -> Login {
+    pub fn login(&self, store: &Archive, name: &str) -> Login {
         let (local_part, domain) = match name.rsplit_once('@') {
             Some(parts) => parts,
             None => (name, self.domains.first().map_or("", |domain| &domain.name)),
@@ -160,12 +161,12 @@ impl Directory {
     }
 
     /// Whether no account has another quota than it has without any configuration.
-    pub(crate) fn has_usual_quotas(&self) -> bool {
+    pub fn has_usual_quotas(&self) -> bool {
         self.quota == Quota::default() && self.quotas.is_empty()
     }
 
     /// The quota of the account with this address. The machine's own accounts have no limit.
-    pub(crate) fn quota(&self, address: &str) -> Quota {
+    pub fn quota(&self, address: &str) -> Quota {
         match self.has_domain_of(address) {
             true => self.quotas.get(address).copied().unwrap_or(self.quota),
             false => Quota::Unlimited,
@@ -173,39 +174,39 @@ impl Directory {
     }
 
     /// Where mail of the account with this address is sent on to, if it is.
-    pub(crate) fn forwarding(&self, address: &str) -> Option<&Forwarding> {
+    pub fn forwarding(&self, address: &str) -> Option<&Forwarding> {
         self.forwardings.get(address)
     }
 
     /// Whether mail of this account is sent on.
-    pub(crate) fn forwards(&self, store: &Archive, account: AccountId) -> bool {
+    pub fn forwards(&self, store: &Archive, account: AccountId) -> bool {
         // Most machines send nobody's on.
         !self.forwardings.is_empty()
             && store.account(account).is_some_and(|known| self.forwarding(known.address).is_some())
     }
 
     /// Where what comes for an account is put: into its inbox, or where it is sent on from.
-    pub(crate) fn entrance(&self, store: &Archive, account: AccountId) -> Recipient {
-        if self.forwards(store, account) { queue::arriving(account) } else { Recipient::inbox(account) }
+    pub fn entrance(&self, store: &Archive, account: AccountId) -> Recipient {
+        if self.forwards(store, account) { entries::arriving(account) } else { Recipient::inbox(account) }
     }
 
     /// How much the account with this address may send in a day.
-    pub(crate) fn daily(&self, address: &str) -> Daily {
+    pub fn daily(&self, address: &str) -> Daily {
         self.dailies.get(address).copied().unwrap_or(self.daily)
     }
 
     /// Whether the configuration makes an administrator of the account.
-    pub(crate) fn is_administrator(&self, store: &Archive, account: AccountId) -> bool {
+    pub fn is_administrator(&self, store: &Archive, account: AccountId) -> bool {
         store.account(account).is_some_and(|known| self.administrators.iter().any(|own| own == known.address))
     }
 
     /// The addresses of the accounts of administrators.
-    pub(crate) fn administrators(&self) -> &[String] {
+    pub fn administrators(&self) -> &[String] {
         &self.administrators
     }
 
     /// Who answers for what is nobody's.
-    pub(crate) fn postmaster(&self, store: &Archive) -> Result<AccountId, RecipientRefusal> {
+    pub fn postmaster(&self, store: &Archive) -> Result<AccountId, RecipientRefusal> {
         let address = self.postmaster.as_deref().ok_or(RecipientRefusal::UnknownUser)?;
         store.find(address).ok_or(RecipientRefusal::Unavailable)
     }
@@ -225,10 +226,11 @@ fn addresses<'a>(users: impl Iterator<Item = &'a User>) -> Vec<String> {
 }
 
 /// Who wants to log in.
-pub(crate) struct Login {
-    pub(crate) account: Option<AccountId>,
+pub struct Login {
+    /// The account, if the name is one's.
+    pub account: Option<AccountId>,
     /// The account's own address, whichever of its addresses was given; of nobody's the canonical form.
-    pub(crate) name: String,
+    pub name: String,
 }
 
 /// The domains, for people.

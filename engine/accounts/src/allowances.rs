@@ -3,18 +3,18 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use machine::ConsoleLines;
 use machine::UnixTime;
 use shards::{Archive, MaySend, Met, Question, Verdict};
 use store::AccountId;
 use webmail::Excess;
 
 use crate::directory::Directory;
-use machine::ConsoleLines;
 
 /// Whether an account of this core may send one more message. If so, it counts.
 ///
 /// `people`: the recipients elsewhere. Errors: why it may not.
-pub(crate) fn may_send(
+pub fn may_send(
     account: AccountId,
     people: Vec<String>,
     now: UnixTime,

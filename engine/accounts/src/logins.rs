@@ -29,13 +29,13 @@ use crate::directory::{Directory, Login};
 
 tasks::points! {
     /// What a session waits for that concerns a password.
-    pub(crate) enum Point of Subsystem::Auth;
+    pub enum Point of Subsystem::Auth;
     /// Its hash is computed.
     Hashed,
 }
 
 /// The session of this frame waits for a password hash.
-pub(crate) fn hashed(session: FrameId) -> Continuation {
+pub fn hashed(session: FrameId) -> Continuation {
     Continuation { frame: session, entry: Point::Hashed.entry() }
 }
 
@@ -49,14 +49,15 @@ const _: () = assert!(PASSWORD_BYTES_MAX < WORD_BYTES_MAX);
 const FAILURES_MAX: usize = 1024;
 
 /// A login that waits for its turn, or for its answer.
-pub(crate) struct Attempt {
+pub struct Attempt {
     login: Login,
     proof: Option<ScramProof>,
     /// Bytes of its password, which is kept until its hash is known.
     password_bytes: usize,
     peer: IpAddr,
     throttled: Throttled,
-    pub(crate) state: AttemptState,
+    /// How far it has come.
+    pub state: AttemptState,
     /// What the client is to hear that was let in by a proof.
     signature: Option<Signature>,
 }
@@ -71,7 +72,7 @@ enum Throttled {
 
 /// How far an attempt has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum AttemptState {
+pub enum AttemptState {
     /// Its password is being looked at, or waits for that.
     Hashing(JobNumber),
     /// Its proof is looked at when its turn has come.
@@ -88,7 +89,7 @@ pub(crate) enum AttemptState {
 
 /// What comes of an attempt when its turn has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Decision {
+pub enum Decision {
     /// It is let in.
     Granted(AccountId),
     /// It is not.
@@ -109,16 +110,21 @@ enum Verdict {
 }
 
 /// The parts of a core that an attempt to log in uses beside [`Logins`].
-pub(crate) struct Context<'a> {
-    pub(crate) turn: Turn,
-    pub(crate) connections: &'a mut Connections,
-    pub(crate) store: &'a Archive,
-    pub(crate) directory: &'a Directory,
-    pub(crate) compute: &'a mut Compute,
+pub struct Context<'a> {
+    /// The clocks of this turn.
+    pub turn: Turn,
+    /// The connections, of which one wants to log in.
+    pub connections: &'a mut Connections,
+    /// The accounts.
+    pub store: &'a Archive,
+    /// Who is who.
+    pub directory: &'a Directory,
+    /// What computes hashes.
+    pub compute: &'a mut Compute,
 }
 
 /// What is remembered of logins.
-pub(crate) struct Logins {
+pub struct Logins {
     access: Access,
     throttle: Throttle,
     verified: VerifiedLogins,
@@ -130,29 +136,29 @@ pub(crate) struct Logins {
 
 impl Attempt {
     /// Bytes of memory that it takes beside its own size.
-    pub(crate) fn kept_bytes(&self) -> usize {
+    pub fn kept_bytes(&self) -> usize {
         self.login.name.len() + self.password_bytes
     }
 
     /// What the client is to hear that was let in by a proof.
-    pub(crate) fn signature(&self) -> Option<Signature> {
+    pub fn signature(&self) -> Option<Signature> {
         self.signature
     }
 
     /// Whether it is let in, and what it was for is not there yet.
-    pub(crate) fn is_granted(&self) -> bool {
+    pub fn is_granted(&self) -> bool {
         self.state == AttemptState::Granted
     }
 
     /// The account that it is for, if that exists.
-    pub(crate) fn account(&self) -> Option<AccountId> {
+    pub fn account(&self) -> Option<AccountId> {
         self.login.account
     }
 }
 
 impl Logins {
     /// `cores`: how many the machine has.
-    pub(crate) fn new(cores: u8, access: Access, keys: [[u8; 16]; 2], nonces: Nonces) -> Logins {
+    pub fn new(cores: u8, access: Access, keys: [[u8; 16]; 2], nonces: Nonces) -> Logins {
         let [throttle, verified] = keys;
         Logins {
             access,
@@ -172,12 +178,12 @@ impl Logins {
 
     /// What the configuration allows clients, by their addresses.
     #[inline]
-    pub(crate) fn access(&self) -> &Access {
+    pub fn access(&self) -> &Access {
         &self.access
     }
 
     /// The failures that are known of.
-    pub(crate) fn throttle(&self) -> &Throttle {
+    pub fn throttle(&self) -> &Throttle {
         &self.throttle
     }
 
@@ -196,22 +202,22 @@ impl Logins {
     }
 
     /// Whether other cores are to be told of a failure.
-    pub(crate) fn has_failures(&self) -> bool {
+    pub fn has_failures(&self) -> bool {
         self.failures.as_ref().is_some_and(|failures| !failures.is_empty())
     }
 
     /// The next failure that other cores are to be told of.
-    pub(crate) fn next_failure(&mut self) -> Option<FailedLogin> {
+    pub fn next_failure(&mut self) -> Option<FailedLogin> {
         self.failures.as_mut()?.pop_front()
     }
 
     /// A login has failed on another core.
-    pub(crate) fn failed_elsewhere(&mut self, failure: &FailedLogin, now: Instant) {
+    pub fn failed_elsewhere(&mut self, failure: &FailedLogin, now: Instant) {
         self.throttle.failure_known(failure.peer, &failure.name, now);
     }
 
     /// The attempt has been answered, or its connection is gone.
-    pub(crate) fn end(&mut self, attempt: &Attempt, now: Instant) {
+    pub fn end(&mut self, attempt: &Attempt, now: Instant) {
         self.under_way -= 1;
         let is_undecided_or_right = match attempt.state {
             AttemptState::Hashing(_) | AttemptState::Proving | AttemptState::Verified(..) | AttemptState::Granted => {
@@ -225,17 +231,17 @@ impl Logins {
     }
 
     /// Attempts that have begun and not ended.
-    pub(crate) fn under_way(&self) -> usize {
+    pub fn under_way(&self) -> usize {
         self.under_way
     }
 
     /// Salt for a new password.
-    pub(crate) fn salt(&mut self) -> [u8; sasl::SALT_BYTES] {
+    pub fn salt(&mut self) -> [u8; sasl::SALT_BYTES] {
         self.nonces.salt()
     }
 
     /// What was never said before, and nobody can guess.
-    pub(crate) fn draw_nonce(&mut self) -> String {
+    pub fn draw_nonce(&mut self) -> String {
         self.nonces.draw()
     }
 }
@@ -243,14 +249,14 @@ impl Logins {
 /// Attempts to log in: each is begun, decided and ended by the session that owns it.
 impl Logins {
     /// What a client is asked that wants to prove that it knows the password of `name`.
-    pub(crate) fn puzzle(&mut self, name: &str, directory: &Directory, store: &Archive) -> Puzzle {
+    pub fn puzzle(&mut self, name: &str, directory: &Directory, store: &Archive) -> Puzzle {
         let login = directory.login(store, name);
         let nonce = self.draw_nonce();
         verifier(&login, store).puzzle(nonce)
     }
 
     /// A client has said who it is. What comes of that is decided in a later turn, which is given to the caller's session.
-    pub(crate) fn begin(&mut self, credentials: Credentials<'_>, caller: Caller, cx: &mut Context<'_>) -> Attempt {
+    pub fn begin(&mut self, credentials: Credentials<'_>, caller: Caller, cx: &mut Context<'_>) -> Attempt {
         let throttled = match self.access.is_unthrottled(caller.address) {
             true => Throttled::No,
             false => Throttled::Yes,
@@ -309,7 +315,7 @@ impl Logins {
 
     /// The attempt's turn has come, if it still waits for one: its hash is computed, or it needs
     /// none.
-    pub(crate) fn decide(&mut self, attempt: &mut Attempt, caller: Caller, cx: &mut Context<'_>) -> Option<Decision> {
+    pub fn decide(&mut self, attempt: &mut Attempt, caller: Caller, cx: &mut Context<'_>) -> Option<Decision> {
         let now = cx.turn.now;
         let verdict = match attempt.state {
             AttemptState::Refused | AttemptState::Granted => return None,
@@ -342,7 +348,7 @@ impl Logins {
     }
 
     /// Nothing waits for the attempt's answer any more.
-    pub(crate) fn abandon(&mut self, attempt: &Attempt, now: Instant, compute: &mut Compute) {
+    pub fn abandon(&mut self, attempt: &Attempt, now: Instant, compute: &mut Compute) {
         self.end(attempt, now);
         if let AttemptState::Hashing(number) = attempt.state {
             compute.abandon(number);

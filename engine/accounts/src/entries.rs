@@ -1,0 +1,104 @@
+//! Entries of an outbox: how a message and its envelope become some.
+//!
+//! An entry stands for its first recipient and its neighbours with the same domain and the same
+//! request for reports: up to eight, or up to four if the sender asks for reports of success.
+//!
+//! Invariants:
+//! - An entry goes to one domain: whatever happens there holds up nobody else's mail. In an envelope
+//!   those of one domain stand together, and among them those of whom the sender wants to hear that
+//!   they have it.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use relay::{Content, Envelope, Script, envelope};
+use store::{AccountId, Flags, OUTBOX, OutboxEntry, Packing, Recipient};
+use webmail::Posting;
+
+/// Recipients of a letter that has one of them elsewhere: so that eight bits number them.
+pub const RECIPIENTS_MAX: usize = 256;
+/// Bytes of their addresses, and 8 for each of them.
+pub const ENVELOPE_BYTES_MAX: usize = 20 * 1024;
+
+/// The entries in an account's outbox for a letter in this envelope.
+pub fn entries_for(account: AccountId, envelope: &Envelope) -> Vec<Recipient> {
+    let (mut entries, mut first) = (Vec::new(), 0);
+    while first < envelope.recipients.len().min(RECIPIENTS_MAX) {
+        entries.push(to_outbox(account, OutboxEntry::submitted(first as u8)));
+        first += together(envelope, first);
+    }
+    entries
+}
+
+/// Where a letter comes in for an account whose mail is sent on.
+pub fn arriving(account: AccountId) -> Recipient {
+    to_outbox(account, OutboxEntry::forwarded())
+}
+
+fn to_outbox(account: AccountId, entry: OutboxEntry) -> Recipient {
+    Recipient { mailbox: OUTBOX, flags: Flags::SEEN, entry: Some(entry), ..Recipient::inbox(account) }
+}
+
+/// So many recipients an entry stands for whose first has this number.
+pub fn together(envelope: &Envelope, first: usize) -> usize {
+    let all = envelope.recipients.get(first..).unwrap_or_default();
+    let Some(kind) = all.first().map(kind) else { return 0 };
+    let most = kind.1.recipients_max();
+    all.iter().take(most).take_while(|recipient| self::kind(recipient) == kind).count()
+}
+
+/// What those have in common for whom an entry stands.
+fn kind(recipient: &relay::Recipient) -> (String, Packing) {
+    (domain_of(&recipient.address), packing_of(recipient))
+}
+
+/// What an entry says of such a recipient.
+pub fn packing_of(recipient: &relay::Recipient) -> Packing {
+    if recipient.wants_success() { Packing::DoneAndReported } else { Packing::Done }
+}
+
+/// Where somebody is, in lower case.
+pub fn domain_of(address: &str) -> String {
+    address.rsplit_once('@').map_or("", |(_, domain)| domain).to_ascii_lowercase()
+}
+
+/// An envelope of whom nothing else is known.
+pub fn envelope_of(reverse_path: &str, addresses: &[String]) -> Envelope {
+    let recipient =
+        |address: &String| relay::Recipient { number: 0, address: address.clone(), notify: None, original: None };
+    Envelope {
+        reverse_path: reverse_path.to_string(),
+        recipients: together_by_kind(addresses.iter().map(recipient).collect()),
+        content: Content::SevenBit,
+        script: Script::Ascii,
+        returned: None,
+        envelope_id: None,
+        held_until: None,
+    }
+}
+
+/// The recipients of an envelope, in the order in which they stand in it.
+pub fn together_by_kind(mut recipients: Vec<relay::Recipient>) -> Vec<relay::Recipient> {
+    recipients.sort_by_cached_key(kind);
+    recipients
+}
+
+/// Whether a domain, as it stands in an envelope, is one of several labels (RFC 6409 section 4.2).
+pub fn is_fully_qualified(domain: &str) -> bool {
+    domain.contains('.')
+}
+
+/// Whether a letter can be in an outbox that is for this address. In a domain: no name server says who takes the mail of a host that is named by its address.
+pub fn may_be_posted(address: &str) -> bool {
+    let domain = domain_of(address);
+    !domain.starts_with('[')
+        && is_fully_qualified(&domain)
+        && envelope::write(&envelope_of("", &[address.to_string()]), &mut Vec::new()).is_ok()
+}
+
+/// How somebody's letter for these addresses is in his outbox.
+pub fn posting(account: AccountId, reverse_path: &str, addresses: &[String]) -> Posting {
+    let (mut head, envelope) = (Vec::new(), envelope_of(reverse_path, addresses));
+    let written = envelope::write(&envelope, &mut head);
+    Posting { head, entries: written.map_or(Vec::new(), |()| entries_for(account, &envelope)) }
+}

@@ -1,0 +1,22 @@
+//! Accounts, for whatever serves their mail: who an address is, who a login lets in, how much may be
+//! sent, and the entries that a message gets in an outbox.
+//!
+//! | file | what |
+//! |---|---|
+//! | `directory` | from an address to an account |
+//! | `logins` | a password, a gate, an answer in time; or a proof |
+//! | `allowances` | whether the webmail may send one more message |
+//! | `entries` | how a message and its envelope become entries of an outbox |
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod allowances;
+mod directory;
+pub mod entries;
+pub mod logins;
+
+pub use allowances::may_send;
+pub use directory::{Directory, Login};
+pub use logins::Logins;
