@@ -21,6 +21,7 @@ use compute::Compute;
 use http::End;
 use machine::ConsoleLines;
 use machine::{CoreId, Entropy, Turn};
+use outbound::Outbound;
 use shards::{Archive, LetterId};
 use signing::{Signer, Signing};
 use store::{AccountId, AccountInfo, Outcome, Store};
@@ -31,7 +32,6 @@ use crate::common::Common;
 use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::links::Message;
 use crate::listeners::{Listeners, number_of};
-use crate::queue::Outbound;
 use crate::streams::{self, STREAMS_MAX, Streams};
 use crate::submission::Submission;
 

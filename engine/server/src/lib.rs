@@ -40,7 +40,6 @@ mod making;
 mod outbound;
 mod pop3_service;
 mod pressure;
-mod queue;
 mod replacing;
 mod sending;
 mod session;

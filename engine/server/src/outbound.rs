@@ -1,13 +1,13 @@
 //! Outgoing mail in a turn of the engine: the parts that it works with, and what it is told.
 
 use connections::Stir;
+use outbound::{Context, Outbound};
 use resolver::{Known, QuestionNumber};
 use store::{AccountId, Outcome, Uid};
 use tasks::{Entry, FrameId};
 
 use crate::common::Common;
 use crate::engine::Engine;
-use crate::queue::{Context, Outbound};
 
 impl Engine {
     /// Outgoing mail does something.

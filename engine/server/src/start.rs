@@ -13,6 +13,7 @@ use connections::{Connections, TlsTable};
 use machine::ConsoleLines;
 use machine::{Card, CoreId, Entropy, Machine, Turn};
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
+use outbound::{self, Outbound};
 use relay::QueueIds;
 use resolver::Names;
 use sasl::Nonces;
@@ -29,7 +30,6 @@ use crate::engine::Engine;
 use crate::inbound::{Inbound, InboundSeed};
 use crate::making::Making;
 use crate::pop3_service::Pop3;
-use crate::queue::{self, Outbound};
 use crate::sending::Parcels;
 use crate::session::Services;
 use crate::sizes::{CHECKED_BYTES_POOLED, Sizes};
@@ -74,7 +74,7 @@ impl Engine {
             web: Web::new(&configuration, WebSeed { site, bodies_max: sizes.http_bodies_bytes() }, wall),
         };
         let hostname = configuration.hostname.as_str().to_string();
-        let config = queue::Config::new(hostname.clone(), configuration.relay.clone());
+        let config = outbound::Config::new(hostname.clone(), configuration.relay.clone());
         let outbound = Outbound::new(now, config, of_reports);
         let common = Common {
             turn: Turn { now, wall },

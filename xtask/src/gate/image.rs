@@ -11,7 +11,7 @@ use host::{Failure, House, Stop, hold, house, image};
 /// Crates of the engine that use ring, which the target without std cannot build. That they have
 /// no std either is shown by the image itself: its panic handler would be a second one.
 const WITH_RING: &str = "accounts compute configuration connections dkim filter \
-    resolver server shards signing tls";
+    outbound resolver server shards signing tls";
 /// The crate of others for which the engine brings what it has no system for.
 const RANDOMNESS: &str = "getrandom@0.2.17";
 

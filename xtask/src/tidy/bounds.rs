@@ -22,16 +22,16 @@ impl Bound {
 
 /// Files of a crate that import each other by `crate::` and `super::`: the largest circle, by
 /// crate. `net::tcp` may end at 6.
-pub(super) const CIRCLE: Bound = Bound { most: 3, not_yet: &[("engine/server", 12)] };
+pub(super) const CIRCLE: Bound = Bound { most: 3, not_yet: &[("engine/outbound", 12), ("engine/server", 6)] };
 
 /// The same, counting also what a file calls `child::name`.
-pub(super) const CIRCLE_WITH_CHILDREN: Bound = Bound { most: 12, not_yet: &[("engine/server", 21)] };
+pub(super) const CIRCLE_WITH_CHILDREN: Bound = Bound { most: 12, not_yet: &[] };
 
 /// Lines of a crate's sources without its tests, by crate. Only crates that are named here have
 /// such a bound.
 pub(super) const CRATE_LINES: &[(&str, usize)] = &[
     // To be under 4,000.
-    ("engine/server", 16_680),
+    ("engine/server", 11_500),
     ("cli", 5_000),
     // A program of developers, built before each run of the tests.
     ("xtask", 4_000),
@@ -52,7 +52,7 @@ pub(super) const FILES_OF_TYPE: Bound = Bound {
     not_yet: &[
         ("engine/net:Tcb", 6),
         ("engine/pop3:Session", 5),
-        ("engine/server:Courier", 12),
+        ("engine/outbound:Courier", 12),
         ("engine/server:Engine", 11),
     ],
 };
@@ -63,6 +63,6 @@ pub(super) const OPEN_FIELDS: Bound = Bound {
     not_yet: &[
         ("engine/server/src/common.rs:Common", 14),
         ("engine/server/src/engine.rs:Engine", 22),
-        ("engine/server/src/queue/courier.rs:Courier", 30),
+        ("engine/outbound/src/courier.rs:Courier", 30),
     ],
 };

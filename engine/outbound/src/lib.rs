@@ -43,6 +43,10 @@
 //! - What waits takes a few words an entry, and the store bounds how many there are. However many there are, no turn looks at more than [`state::LOOKED_AT_MAX`] of them, when the core begins to serve and later. Who has come just now goes before those who were tried already.
 //! - Nothing is begun that is not durable before: what a recipient's letter came to is marked before anything else is done for him, and he whose mark is there is never tried again.
 //! - A core that stops begins with none. What is on its way then is given up, but for letters of which the peer has every byte: for its answer we wait as long as for sessions.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
 
 mod authentic;
 mod bringing;
@@ -88,7 +92,7 @@ use shares::ATTEMPTS_MAX;
 use state::Queue;
 use waiting::Place;
 
-pub(crate) use context::{Config, Context};
+pub use context::{Config, Context};
 
 tasks::points! {
     /// Where the queue waits for the store.
@@ -112,7 +116,7 @@ const INSISTENCE: Micros = Micros::from_secs(1);
 type Attempts = FrameTable<Box<Courier>>;
 
 /// What leaves from the outboxes of a core: what waits, delivery attempts, and administration.
-pub(crate) struct Outbound {
+pub struct Outbound {
     attempts: Attempts,
     queue: Queue,
     orders: Orders,
@@ -120,7 +124,7 @@ pub(crate) struct Outbound {
 
 impl Outbound {
     /// `queue_ids`: names for reports.
-    pub(crate) fn new(now: Instant, config: Config, queue_ids: QueueIds) -> Outbound {
+    pub fn new(now: Instant, config: Config, queue_ids: QueueIds) -> Outbound {
         Outbound {
             attempts: FrameTable::with_capacity(ATTEMPTS_MAX),
             queue: Queue::new(now, config, queue_ids),
@@ -129,55 +133,55 @@ impl Outbound {
     }
 
     /// The core serves: messages may leave.
-    pub(crate) fn begin(&mut self) {
+    pub fn begin(&mut self) {
         self.queue.begin();
     }
 
     /// Attempts and orders under way.
-    pub(crate) fn under_way(&self) -> usize {
+    pub fn under_way(&self) -> usize {
         self.attempts.len() + self.orders.under_way()
     }
 
     /// Whether there is something to do.
     #[inline]
-    pub(crate) fn has_work(&self, store: &Store, now: Instant) -> bool {
+    pub fn has_work(&self, store: &Store, now: Instant) -> bool {
         self.queue.has_work(store, now) || self.orders.are_to_go_on()
     }
 
     /// When there is, whatever happens.
     #[inline]
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+    pub fn next_deadline(&self) -> Option<Instant> {
         self.queue.next_deadline()
     }
 
     /// Whether the next turn has something to do that no event announces.
     #[inline]
-    pub(crate) fn has_to_look(&self) -> bool {
+    pub fn has_to_look(&self) -> bool {
         self.queue.has_to_look() || self.orders.are_to_go_on()
     }
 
     /// Entries that administrators see: all that wait to leave.
-    pub(crate) fn entries(&self) -> usize {
+    pub fn entries(&self) -> usize {
         self.queue.standings.count()
     }
 
     /// Whether administrators see this one.
-    pub(crate) fn has(&self, account: AccountId, uid: Uid) -> bool {
+    pub fn has(&self, account: AccountId, uid: Uid) -> bool {
         self.queue.standings.of((account, uid)).is_some()
     }
 
     /// An administrator wants something.
-    pub(crate) fn asked(&mut self, asker: Ticket, asked: QueueAsked) {
+    pub fn asked(&mut self, asker: Ticket, asked: QueueAsked) {
         self.orders.asked(asker, asked);
     }
 
     /// What this core tells next, and where it goes.
-    pub(crate) fn next_told(&mut self) -> Option<(Ticket, QueueTold)> {
+    pub fn next_told(&mut self) -> Option<(Ticket, QueueTold)> {
         self.orders.next_told()
     }
 
     /// Administration goes on, messages leave when they are due, and attempts that can go on do.
-    pub(crate) fn work(&mut self, parts: &mut Context<'_>) {
+    pub fn work(&mut self, parts: &mut Context<'_>) {
         let Outbound { attempts, queue, orders } = self;
         orders.work(attempts, queue, parts);
         queue.take_in(&mut parts.store.own.store, parts.turn.now);
@@ -194,7 +198,7 @@ impl Outbound {
     }
 
     /// The machine stops.
-    pub(crate) fn stop(&mut self, parts: &mut Context<'_>) {
+    pub fn stop(&mut self, parts: &mut Context<'_>) {
         let Outbound { attempts, queue, .. } = self;
         queue.is_serving = false;
         parts.connections.end_closing(Instant::NEVER);
@@ -203,7 +207,7 @@ impl Outbound {
     }
 
     /// What the frame has asked the store for has come, or is done.
-    pub(crate) fn woken(&mut self, frame: FrameId, entry: Entry, outcome: Outcome, parts: &mut Context<'_>) {
+    pub fn woken(&mut self, frame: FrameId, entry: Entry, outcome: Outcome, parts: &mut Context<'_>) {
         let Outbound { attempts, queue, orders } = self;
         match (Point::of(entry), attempts.get(frame)) {
             (Some(Point::Order), _) => {
@@ -223,12 +227,12 @@ impl Outbound {
     }
 
     /// This came of a question of the attempt of this frame.
-    pub(crate) fn name_known(&mut self, frame: FrameId, number: QuestionNumber, known: Known, parts: &mut Context<'_>) {
+    pub fn name_known(&mut self, frame: FrameId, number: QuestionNumber, known: Known, parts: &mut Context<'_>) {
         self.step(frame, parts, |courier, cx| courier.name_known(number, known, cx));
     }
 
     /// Something has happened to the connection of the attempt of this frame.
-    pub(crate) fn stirred(&mut self, frame: FrameId, stir: Stir, parts: &mut Context<'_>) {
+    pub fn stirred(&mut self, frame: FrameId, stir: Stir, parts: &mut Context<'_>) {
         self.step(frame, parts, |courier, cx| match stir {
             Stir::Made | Stir::Room => courier.unless_kept(cx, Courier::line_goes_on),
             Stir::Bytes => courier.stirred(cx, Courier::bytes_wait),
@@ -238,7 +242,7 @@ impl Outbound {
     }
 
     /// The signature that the attempt of this frame has asked for was computed.
-    pub(crate) fn signature_made(&mut self, frame: FrameId, parts: &mut Context<'_>) {
+    pub fn signature_made(&mut self, frame: FrameId, parts: &mut Context<'_>) {
         self.step(frame, parts, Courier::signature_made);
     }
 

@@ -1,9 +1,9 @@
 //! How it stands with entries, whatever becomes of them in whatever order.
 
-use store::{AccountId, Uid};
-
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+
+use store::{AccountId, Uid};
 
 use super::*;
 

@@ -8,12 +8,11 @@ use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
 use machine::Instant;
+use relay::QueueIds;
 use relay::destinations::{self, Destinations, Limits};
 use relay::tally::Tally;
 use store::{AccountId, OUTBOX, Store, Uid};
 use tasks::{DelayQueue, FrameId};
-
-use relay::QueueIds;
 
 use super::context::Config;
 use super::entry;

@@ -15,26 +15,36 @@ use shards::Archive;
 use signing::Signer;
 
 /// The parts of a core that outgoing mail works with.
-pub(crate) struct Context<'a> {
-    pub(crate) turn: Turn,
-    pub(crate) connections: &'a mut Connections,
-    pub(crate) store: &'a mut Archive,
-    pub(crate) directory: &'a Directory,
-    pub(crate) names: &'a mut Names,
-    pub(crate) compute: &'a mut Compute,
-    pub(crate) signer: &'a Signer,
-    pub(crate) logins: &'a mut Logins,
-    pub(crate) console: &'a mut ConsoleLines,
+pub struct Context<'a> {
+    /// The clocks of this turn.
+    pub turn: Turn,
+    /// All connections of this core.
+    pub connections: &'a mut Connections,
+    /// The stores of all cores, as one.
+    pub store: &'a mut Archive,
+    /// Who an address is.
+    pub directory: &'a Directory,
+    /// What is asked of name servers.
+    pub names: &'a mut Names,
+    /// Password hashes and signatures under way.
+    pub compute: &'a mut Compute,
+    /// What signs messages of our domains.
+    pub signer: &'a Signer,
+    /// What is known of logins.
+    pub logins: &'a mut Logins,
+    /// Lines for the operator.
+    pub console: &'a mut ConsoleLines,
 }
 
 /// What the configuration says of outgoing mail.
-pub(crate) struct Config {
+pub struct Config {
     hostname: String,
     relay: Relay,
 }
 
 impl Config {
-    pub(crate) fn new(hostname: String, relay: Relay) -> Config {
+    /// `hostname`: the name by which we present ourselves.
+    pub fn new(hostname: String, relay: Relay) -> Config {
         Config { hostname, relay }
     }
 
