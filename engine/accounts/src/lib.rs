@@ -1,4 +1,4 @@
-//! Accounts, for whatever serves their mail: who an address is, who a login lets in, how much may be
+//! Accounts, for whatever serves their mail: the account of an address and of a login, how much may be
 //! sent, and the entries that a message gets in an outbox.
 //!
 //! | file | what |

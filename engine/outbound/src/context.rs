@@ -22,7 +22,7 @@ pub struct Context<'a> {
     pub connections: &'a mut Connections,
     /// The stores of all cores, as one.
     pub store: &'a mut Archive,
-    /// Who an address is.
+    /// Addresses and their accounts.
     pub directory: &'a Directory,
     /// What is asked of name servers.
     pub names: &'a mut Names,

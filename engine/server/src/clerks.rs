@@ -25,6 +25,7 @@ use outbound::Outbound;
 use shards::{Archive, LetterId};
 use signing::{Signer, Signing};
 use store::{AccountId, AccountInfo, Outcome, Store};
+use submission::Submission;
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
 
@@ -33,7 +34,6 @@ use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::links::Message;
 use crate::listeners::{Listeners, number_of};
 use crate::streams::{self, STREAMS_MAX, Streams};
-use crate::submission::Submission;
 
 use desk::Point;
 pub(crate) use told::{Answer, Told};

@@ -40,6 +40,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use certificates::Certificates;
 use channel::{Class, Links, Ticket};
 use configuration::Configuration;
 use dkim::SigningKey;
@@ -50,7 +51,6 @@ use shards::{Archive, Event};
 use sometimes::{buggify, sometimes};
 use tls::{Authorities, Certificate};
 
-use crate::certificates::Certificates;
 use crate::common::Common;
 use crate::engine::{Engine, budget_of};
 use crate::links::Message;

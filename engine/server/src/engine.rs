@@ -13,6 +13,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use certificates::Certificates;
 use channel::Class;
 use compute::DoneJob;
 use connections::{Owner, Stir, TurnGate};
@@ -22,9 +23,9 @@ use outbound::Outbound;
 use resolver::Told;
 use sometimes::buggify;
 use store::{CRASH_SECTOR, State, Store, Wake};
+use submission::{self, Submission};
 use tasks::{Budget, Continuation, FrameId, Subsystem};
 
-use crate::certificates::Certificates;
 use crate::clock::time_of_day;
 use crate::common::Common;
 use crate::life::{DiskTrouble, Ending, Life};
@@ -34,7 +35,6 @@ use crate::pressure::{Crowding, Shedding};
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::{Context, Services, Session};
 use crate::sizes::Sizes;
-use crate::submission::{self, Submission};
 
 /// Frames taken from the card in one turn.
 const FRAMES_PER_TURN: u32 = 64;

@@ -11,19 +11,17 @@
 //! | `sending` | how a core sends that has no queue of the card's |
 //! | `session` | what happens to a connection, told to its session |
 //! | `handshakes` | how a session begins to speak TLS |
-//! | `certificates`, `replacing` | certificates that take the place of others while the machine serves |
-//! | `submission` | messages of the webmail, held and then brought to their recipients |
+//! | `replacing` | what certificates tell other cores and sessions |
 //! | `pressure` | who has to go when something runs short |
-//! | `inbound`, `pop3_service`, `web` | what the sessions of the protocols act by |
+//! | `web` | what the sessions of HTTP act by |
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
-//! | `common` | what all sessions share |
+//! | `common` | the parts of a core |
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
-mod certificates;
 mod clerks;
 mod clock;
 mod common;
@@ -31,14 +29,12 @@ mod cores;
 mod engine;
 mod handshakes;
 mod in_use;
-mod inbound;
 mod letters;
 mod life;
 mod links;
 mod listeners;
 mod making;
 mod outbound;
-mod pop3_service;
 mod pressure;
 mod replacing;
 mod sending;
@@ -46,7 +42,6 @@ mod session;
 mod sizes;
 mod start;
 mod streams;
-mod submission;
 mod web;
 
 pub use certificates::CERTIFICATE_PATH;

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt::Write;
 
+use certificates::{Certificates, ReadSoFar};
 use channel::Class;
 use connections::{Handshakes, SERVICES, Security};
 use machine::{CoreId, Instant, Machine, Micros};
@@ -11,7 +12,6 @@ use net::{Address, Counter, Service};
 use store::{Owners, State};
 use tasks::FrameId;
 
-use crate::certificates::{Certificates, ReadSoFar};
 use crate::clock;
 use crate::common::Common;
 use crate::engine::Engine;

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
+use certificates::shown::{Replaced, Shown, Upload};
 use compute::JobMessage;
 use mail::{FailedLogin, Met};
 use net::NetMessage;
@@ -10,7 +11,6 @@ use resolver::NameMessage;
 use tasks::FrameId;
 use webmail::{QueueAsked, QueueTold};
 
-use crate::certificates::shown::{Replaced, Shown, Upload};
 use crate::clerks::told::{Asked, Replied};
 use crate::sending::Parcel;
 

@@ -25,7 +25,6 @@ use sasl::Derivation;
 use store::{AccountId, NewAccount, NewPassword, Outcome, Refusal, State, WhyReadOnly};
 use tasks::{Continuation, Subsystem};
 
-use crate::certificates;
 use crate::common::Common;
 use crate::engine::Engine;
 use crate::life::{ENGINE, Life};

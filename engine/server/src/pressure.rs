@@ -10,13 +10,13 @@
 //! sent away, those that have the most lose their idle ones, at once and whatever they say:
 //! commands that lead to nothing keep no connection.
 
+use inbound::Inbound;
 use machine::{Instant, Micros};
 use mail::Strangers;
 use sometimes::sometimes;
 
 use crate::common::Common;
 use crate::engine::Engine;
-use crate::inbound::Inbound;
 use crate::session::{Context, Session, WaitsFor};
 
 /// How long a session may stand still while there is not enough for all.

@@ -4,9 +4,9 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
+use certificates::{Certificates, Context, Event};
 use channel::Class;
 
-use crate::certificates::{Certificates, Context, Event};
 use crate::common::Common;
 use crate::engine::Engine;
 use crate::links::Message;

@@ -12,7 +12,9 @@ mod records;
 mod telling;
 mod waits_for;
 
+use certificates::Replaced;
 use connections::{Caller, Channel, Connections, Protocol, ServiceEntry, Stir};
+use inbound::{SmtpConversation, is_judged};
 use machine::Micros;
 use mail::ConnectionKind;
 use resolver::{Known, QuestionNumber};
@@ -21,15 +23,12 @@ use sometimes::{buggify, sometimes};
 use store::{AccountId, Outcome};
 use tasks::Entry;
 
-use crate::certificates::Replaced;
 use crate::clerks::Told;
 use crate::common::Common;
 use crate::handshakes::{Handshake, LOOK};
-use crate::inbound::{SmtpConversation, is_judged};
 use crate::pressure::Mark;
 use crate::sizes::SESSION_BYTES;
 use crate::web::HttpConversation;
-use crate::{certificates, pop3_service};
 
 pub(crate) use context::{Context, Services};
 pub(crate) use waits_for::WaitsFor;
@@ -72,7 +71,7 @@ pub(crate) enum Talk {
     /// Nothing yet: there is no room for a greeting.
     ToBeGreeted(Protocol),
     Smtp(SmtpConversation),
-    Pop3(pop3_service::Pop3Conversation),
+    Pop3(pop3_server::Pop3Conversation),
     Http(HttpConversation),
     /// Nothing: the caller was sent away when he came.
     Over,
@@ -118,7 +117,7 @@ impl Talk {
     pub(crate) fn secured(protocol: Protocol, caller: Caller, cx: &mut Context<'_>) -> Talk {
         match protocol {
             Protocol::Smtp | Protocol::Submission => Talk::Smtp(SmtpConversation::secured(&mut cx.smtp(caller))),
-            Protocol::Pop3 => Talk::Pop3(pop3_service::Pop3Conversation::secured(&mut cx.pop3(caller))),
+            Protocol::Pop3 => Talk::Pop3(pop3_server::Pop3Conversation::secured(&mut cx.pop3(caller))),
             // Nobody can ask for it there.
             Protocol::Http | Protocol::Http2 => Talk::ToBeGreeted(protocol),
         }
@@ -181,7 +180,7 @@ impl Session {
             }
             _ if self.guest == Guest::Refused => self.send_away(too_many(protocol), cx),
             Protocol::Smtp | Protocol::Submission => Talk::Smtp(SmtpConversation::begin(&mut cx.smtp(caller))),
-            Protocol::Pop3 => Talk::Pop3(pop3_service::Pop3Conversation::begin(&mut cx.pop3(caller))),
+            Protocol::Pop3 => Talk::Pop3(pop3_server::Pop3Conversation::begin(&mut cx.pop3(caller))),
             Protocol::Http => Talk::Http(HttpConversation::begin(&mut cx.http(caller))),
             Protocol::Http2 => Talk::Http(HttpConversation::begin_two(&mut cx.http(caller))),
         };

@@ -7,33 +7,33 @@ use core::net::IpAddr;
 use accounts::Directory;
 use accounts::Logins;
 use budget::MemoryBudget;
+use certificates::Certificates;
 use compute::Compute;
 use configuration::{Configuration, Network};
 use connections::{Connections, TlsTable};
+use inbound::{Inbound, InboundSeed};
 use machine::ConsoleLines;
 use machine::{Card, CoreId, Entropy, Machine, Turn};
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use outbound::{self, Outbound};
+use pop3_server::Pop3;
 use relay::QueueIds;
 use resolver::Names;
 use sasl::Nonces;
 use shards::Archive;
 use signing::Signer;
+use submission::Submission;
 use webmail::WrittenRows;
 
-use crate::certificates::Certificates;
 use crate::clerks::Clerks;
 use crate::clock::time_of_day;
 use crate::common::Common;
 use crate::cores::{Papers, Seed};
 use crate::engine::Engine;
-use crate::inbound::{Inbound, InboundSeed};
 use crate::making::Making;
-use crate::pop3_service::Pop3;
 use crate::sending::Parcels;
 use crate::session::Services;
 use crate::sizes::{CHECKED_BYTES_POOLED, Sizes};
-use crate::submission::Submission;
 use crate::web::{Web, WebSeed};
 
 impl Engine {

@@ -12,7 +12,6 @@ use tasks::{Continuation, Subsystem};
 use webmail::{Desk, Excess, Posting, QueueAsked, QueueTold, Which, WrittenRows};
 
 use crate::links::Message;
-use crate::submission;
 
 use super::{At, Office};
 

@@ -11,6 +11,7 @@
 
 use alloc::boxed::Box;
 
+use certificates::Upload;
 use channel::{Class, Ticket};
 use http::{Reply, Status};
 use machine::{CoreId, Entropy};
@@ -18,7 +19,6 @@ use store::{AccountId, Outcome};
 use tasks::FrameId;
 use webmail::{Piece, QueueTold, Visit};
 
-use crate::certificates::Upload;
 use crate::common::Common;
 use crate::engine::Engine;
 use crate::links::Message;

@@ -1,10 +1,10 @@
 //! What a session is told with: the parts of its core, and the services that sessions use.
 
 use connections::Caller;
+use inbound::{self, Inbound, SmtpCall};
+use pop3_server::{self, Pop3, Pop3Call};
 
 use crate::common::Common;
-use crate::inbound::{self, Inbound, SmtpCall};
-use crate::pop3_service::{self, Pop3, Pop3Call};
 use crate::web::{self, HttpCall, Web};
 
 /// The services of a core that own what their sessions share.
@@ -45,7 +45,7 @@ impl Context<'_> {
     #[inline]
     pub(super) fn pop3(&mut self, caller: Caller) -> Pop3Call<'_> {
         let Common { turn, connections, store, directory, logins, compute, .. } = &mut *self.common;
-        let cx = pop3_service::Context { turn: *turn, connections, store, directory, logins, compute };
+        let cx = pop3_server::Context { turn: *turn, connections, store, directory, logins, compute };
         Pop3Call { caller, pop3: self.pop3, cx }
     }
 

@@ -6,6 +6,7 @@
 
 use core::net::IpAddr;
 
+use certificates::Replaced;
 use connections::{Caller, Channel, Owner, SERVICES, Security, Stir};
 use net::{ConnectionId, Event, Service};
 use resolver::{Known, QuestionNumber};
@@ -13,11 +14,9 @@ use shards::Reply;
 use store::{AccountId, Outcome};
 use tasks::{Entry, FrameId};
 
-use crate::certificates::Replaced;
 use crate::clerks::{Answer, Told};
 use crate::common::Common;
 use crate::engine::Engine;
-use crate::pop3_service;
 
 use super::{Context, PeerHalf, Session};
 
@@ -142,7 +141,7 @@ impl Engine {
     pub(crate) fn session_woken(&mut self, frame: FrameId, entry: Entry, outcome: Outcome) {
         match self.session_of(frame) {
             Some(_) => self.tell(frame, |session, cx| session.woken(entry, outcome, cx)),
-            None if pop3_service::Point::of(entry) == Some(pop3_service::Point::Deleted) => {
+            None if pop3_server::Point::of(entry) == Some(pop3_server::Point::Deleted) => {
                 self.services.pop3.orphan_ended(frame, &mut self.common.store)
             }
             None => self.common.store.forget(outcome),

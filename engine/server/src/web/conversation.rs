@@ -12,10 +12,10 @@ use alloc::boxed::Box;
 
 use accounts::logins::Decision;
 use budget::Charge;
+use certificates::{UPLOAD_BYTES_MAX, Wish, described};
 use http::{Admission, Reply, Status};
 use webmail::{Arrival, PasswordMark, Visit};
 
-use crate::certificates::{UPLOAD_BYTES_MAX, Wish, described};
 use crate::clerks::told::Told;
 use crate::sizes::KEPT_BYTES_LEAST;
 

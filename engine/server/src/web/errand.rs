@@ -4,12 +4,11 @@ use alloc::boxed::Box;
 use alloc::string::String;
 
 use accounts::logins::{Attempt, AttemptState};
+use certificates::{Wish, unknown};
 use http::{Question, Reply, Status};
 use sasl::{Credentials, Proof};
 use store::AccountId;
 use webmail::{Destination, Draft, NewPassword, NotProved, Visit};
-
-use crate::certificates::{Wish, unknown};
 
 use super::context::HttpCall;
 use super::passwords::Making;

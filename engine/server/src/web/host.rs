@@ -7,12 +7,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use budget::Charge;
+use certificates::{CERTIFICATE_PATH, METHODS};
 use connections::Channel;
 use http::{DATE_BYTES, Exchange, Method, Question, Remembered, Reply, Secrecy, Site, Status};
 use machine::{Micros, Piece};
 use tls::Text;
-
-use crate::certificates::{CERTIFICATE_PATH, METHODS};
 
 use super::context::HttpCall;
 use super::errand::Errand;

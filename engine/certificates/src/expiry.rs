@@ -1,0 +1,58 @@
+//! Certificates that end soon are shouted about: when the machine starts, and once a day.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use machine::ConsoleLines;
+use machine::{Instant, Micros, Turn, UnixTime};
+use tls::{Certificate, Day};
+
+const DAY_SECONDS: u64 = 24 * 3600;
+
+/// How long before its end a certificate is spoken of.
+const WARNING_SECONDS: u64 = 14 * DAY_SECONDS;
+
+/// When certificates end, and when that is looked at next.
+#[derive(Default)]
+pub(super) struct Expiry {
+    ends: Vec<(String, UnixTime)>,
+    look_at: Option<Instant>,
+}
+
+impl Expiry {
+    pub(super) fn of(certificates: &[Certificate]) -> Expiry {
+        let name = |one: &Certificate| one.names().next().unwrap_or("nobody").to_string();
+        let ends: Vec<_> = certificates.iter().map(|one| (name(one), one.valid_until())).collect();
+        Expiry { look_at: (!ends.is_empty()).then_some(Instant::START), ends }
+    }
+
+    /// When to look next.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.look_at
+    }
+
+    /// Whether nothing has looked for a day.
+    #[inline]
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.look_at.is_some_and(|at| at <= now)
+    }
+
+    /// Says which certificates end soon, or have, and when it is looked at next.
+    pub(super) fn look(&mut self, turn: Turn, console: &mut ConsoleLines) {
+        self.look_at = Some(turn.now + Micros::from_secs(DAY_SECONDS));
+        let now = turn.wall;
+        for (name, end) in &self.ends {
+            if end.seconds() < now.seconds() {
+                console.print(format_args!(
+                    "tls: THE CERTIFICATE FOR {name} HAS EXPIRED: it was valid until {}",
+                    Day(*end)
+                ));
+            } else if end.seconds() - now.seconds() < WARNING_SECONDS {
+                console.print(format_args!(
+                    "tls: THE CERTIFICATE FOR {name} EXPIRES SOON: it is valid until {}",
+                    Day(*end)
+                ));
+            }
+        }
+    }
+}

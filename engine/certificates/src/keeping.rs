@@ -1,0 +1,148 @@
+//! A certificate on its way into the log, and from there to all cores.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::ToString;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use store::{AccountId, INBOX, Outcome, Recipient, Refusal, Uid, UidRange};
+use tasks::Continuation;
+use tls::Day;
+
+use super::shown::{Entry, Obstacle, Origin, Upload, described, read};
+use super::state::{Certificates, Context, Event, Expect, FRAME, Keeping, Point};
+
+const KEPT: Continuation = Continuation { frame: FRAME, entry: Point::Kept.entry() };
+const REMOVED: Continuation = Continuation { frame: FRAME, entry: Point::Removed.entry() };
+
+impl Certificates {
+    /// A certificate was sent: it begins to be kept, unless something is wrong with it.
+    pub(super) fn begin_keeping(&mut self, upload: Upload, account: AccountId, cx: &mut Context<'_>) {
+        let now = cx.turn.wall;
+        let checked = read(&upload.pem).and_then(|certificate| {
+            certificate.check(now).map_err(|error| error.to_string())?;
+            self.shown.with(Entry { certificate, since: now, origin: Origin::Arriving })
+        });
+        let next = match checked {
+            Ok(next) => next,
+            Err(why) => return self.give_up(&upload, Obstacle::Unfit, &why, cx),
+        };
+        match cx.store.own.store.begin(&[Recipient::inbox(account)]) {
+            Err(refusal) => self.refused(&upload, refusal, cx),
+            Ok(letter) => {
+                self.expect = Expect::Kept(Box::new(Keeping { upload, account, letter, taken: 0, next }));
+                self.keep_on(cx);
+            }
+        }
+    }
+
+    /// Gives the store as much as it takes, and when that is all, has it kept.
+    fn keep_on(&mut self, cx: &mut Context<'_>) {
+        let Expect::Kept(keeping) = &mut self.expect else { return };
+        let store = &mut cx.store.own.store;
+        let rest = keeping.upload.pem.get(keeping.taken..).unwrap_or_default();
+        let letter = keeping.letter;
+        let result = store.append(letter, rest, KEPT).and_then(|taken| {
+            keeping.taken += taken;
+            if taken < rest.len() { Ok(()) } else { store.commit(letter, cx.turn.wall, KEPT) }
+        });
+        if let Err(refusal) = result {
+            store.abort(letter);
+            self.not_kept(refusal, cx);
+        }
+    }
+
+    /// The store has room for more of it, or has it, or refuses it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn was_kept(&mut self, outcome: Outcome, cx: &mut Context<'_>) {
+        match outcome {
+            Outcome::Room => self.keep_on(cx),
+            Outcome::Delivered => self.show_kept(cx),
+            Outcome::Refused(refusal) => self.not_kept(refusal, cx),
+            other => cx.store.forget(other),
+        }
+    }
+
+    fn not_kept(&mut self, refusal: Refusal, cx: &mut Context<'_>) {
+        if let Expect::Kept(keeping) = core::mem::replace(&mut self.expect, Expect::Upload) {
+            cx.store.own.store.abort(keeping.letter);
+            self.refused(&keeping.upload, refusal, cx);
+        }
+    }
+
+    /// It is durable: from here on it counts.
+    fn show_kept(&mut self, cx: &mut Context<'_>) {
+        let Expect::Kept(keeping) = core::mem::replace(&mut self.expect, Expect::Upload) else { return };
+        let Keeping { upload, account, mut next, .. } = *keeping;
+        let letters = cx.store.own.store.messages(account, INBOX);
+        let uid = letters.map(|letter| letter.uid).last().unwrap_or(Uid(0));
+        for entry in next.all.iter_mut().filter(|entry| entry.origin == Origin::Arriving) {
+            entry.origin = Origin::Letter(uid);
+            let (names, until) = (entry.certificate.names(), Day(entry.certificate.valid_until()));
+            let names = names.collect::<Vec<_>>().join(", ");
+            cx.console.print(format_args!("tls: there is a new certificate for {names}, valid until {until}"));
+        }
+        let next = Arc::new(next);
+        self.show(Arc::clone(&next), cx);
+        self.expect = Expect::Shown { ticket: upload.ticket, left: None };
+        self.events.push_back(Event::Show(next));
+        self.remove_what_is_not_shown(account, cx);
+    }
+
+    /// So many other cores were told what to show.
+    pub fn others_are_told(&mut self, others: usize, cx: &mut Context<'_>) {
+        if let Expect::Shown { left, .. } = &mut self.expect {
+            *left = Some(others);
+        }
+        self.answer_when_shown(cx);
+    }
+
+    /// Another core shows what it was told to.
+    pub fn another_shows(&mut self, cx: &mut Context<'_>) {
+        if let Expect::Shown { left: Some(left), .. } = &mut self.expect {
+            *left -= 1;
+        }
+        self.answer_when_shown(cx);
+    }
+
+    fn answer_when_shown(&mut self, cx: &mut Context<'_>) {
+        if let Expect::Shown { ticket, left: Some(0) } = self.expect {
+            self.expect = Expect::Upload;
+            let text = described(cx.connections.tls().certificates());
+            self.answer_upload(ticket, Ok(text));
+        }
+    }
+
+    /// Removes stored certificates that are not in force any more, but none that the disk could not
+    /// read. Those that cannot be removed now go with the next ones; newer ones take precedence.
+    fn remove_what_is_not_shown(&mut self, account: AccountId, cx: &mut Context<'_>) {
+        let store = &mut cx.store.own.store;
+        let Certificates { shown, unread, .. } = &*self;
+        let letters = store.messages(account, INBOX).map(|letter| letter.uid);
+        let counts = |uid: &Uid| shown.has_letter(*uid) || unread.contains(uid);
+        let gone = letters.filter(|uid| !counts(uid)).map(|uid| UidRange { first: uid, last: uid });
+        let gone: Vec<UidRange> = gone.take(UIDS_MAX).collect();
+        if !gone.is_empty() {
+            let _ = store.remove(account, INBOX, &gone, REMOVED);
+        }
+    }
+
+    fn refused(&mut self, upload: &Upload, refusal: Refusal, cx: &mut Context<'_>) {
+        let (obstacle, why) = match refusal {
+            Refusal::DiskFull | Refusal::IndexFull => (Obstacle::NoSpace, "the disk is full"),
+            Refusal::ReadOnly | Refusal::WriteFailed => (Obstacle::Later, "the disk has failed"),
+            _ => (Obstacle::Later, "the store is busy"),
+        };
+        self.give_up(upload, obstacle, why, cx);
+    }
+
+    fn give_up(&mut self, upload: &Upload, obstacle: Obstacle, why: &str, cx: &mut Context<'_>) {
+        cx.console.print(format_args!("tls: a certificate that was sent is not taken: {why}"));
+        self.answer_upload(upload.ticket, Err((obstacle, format!("{why}\n"))));
+    }
+}
+
+/// Letters that are removed at a time.
+const UIDS_MAX: usize = 64;

@@ -1,0 +1,132 @@
+//! The certificates that took the place of others in former lives: read from the log before any
+//! client is served.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use machine::{Instant, Micros};
+use store::{INBOX, Outcome, Refusal};
+use tasks::Continuation;
+
+use super::shown::{Entry, Origin, read};
+use super::state::{ACCOUNT, Certificates, Context, Expect, FRAME, Letter, Point, Reading};
+
+const READ: Continuation = Continuation { frame: FRAME, entry: Point::Read.entry() };
+
+/// The time after which a part is read again that the disk could not read.
+const AGAIN: Micros = Micros::from_secs(1);
+
+/// How often a part is read again that the disk could not read.
+const TRIES: u8 = 10;
+
+/// How far what was kept is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReadSoFar {
+    /// Something is left to be read.
+    Part,
+    /// All of it is read.
+    All,
+}
+
+impl Certificates {
+    /// Whether a part of a stored certificate is to be read now.
+    pub fn is_to_be_read(&self, now: Instant) -> bool {
+        let waits = |reading: &Reading| reading.is_under_way || reading.again.is_some_and(|at| now < at);
+        matches!(&self.expect, Expect::Letters(reading) if !waits(reading))
+    }
+
+    /// The machine stops: no part is read again.
+    pub fn stop_reading(&mut self) {
+        if let Expect::Letters(reading) = &mut self.expect {
+            reading.again = None;
+        }
+    }
+
+    /// What was kept in former lives is to be read, if there is TLS.
+    pub fn begin_reading(&mut self, cx: &Context<'_>) {
+        let store = &cx.store.own.store;
+        let Some(account) = store.find(ACCOUNT).filter(|_| cx.connections.tls().is_there()) else { return };
+        let letters = store.messages(account, INBOX);
+        let letter = |letter: store::MessageInfo| Letter {
+            uid: letter.uid,
+            octets: letter.octets as usize,
+            date: letter.internal_date,
+        };
+        let letters = letters.map(letter).collect();
+        let reading = Reading { account, letters, pem: Vec::new(), is_under_way: false, failed: 0, again: None };
+        self.expect = Expect::Letters(Box::new(reading));
+    }
+
+    /// Goes on reading.
+    #[cold]
+    #[inline(never)]
+    pub fn read_on(&mut self, cx: &mut Context<'_>) -> ReadSoFar {
+        let is_to_be_read = self.is_to_be_read(cx.turn.now);
+        let Expect::Letters(reading) = &mut self.expect else { return ReadSoFar::All };
+        if !is_to_be_read {
+            return ReadSoFar::Part;
+        }
+        reading.again = None;
+        let Some(letter) = reading.letters.front() else {
+            self.expect = Expect::Upload;
+            return ReadSoFar::All;
+        };
+        if reading.pem.len() >= letter.octets {
+            self.letter_is_read(cx);
+            return ReadSoFar::Part;
+        }
+        let offset = reading.pem.len() as u32;
+        match cx.store.own.store.read(reading.account, INBOX, letter.uid, offset, READ) {
+            Ok(()) => reading.is_under_way = true,
+            Err(Refusal::Busy) => {}
+            Err(refusal) => self.letter_is_lost(refusal, cx),
+        }
+        ReadSoFar::Part
+    }
+
+    /// A part of a letter is there, or cannot be read.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn was_read(&mut self, outcome: Outcome, cx: &mut Context<'_>) {
+        if let Expect::Letters(reading) = &mut self.expect {
+            reading.is_under_way = false;
+            match &outcome {
+                Outcome::Body(body) => {
+                    reading.failed = 0;
+                    reading.pem.extend_from_slice(body.bytes());
+                }
+                // The disk may be away for a while only.
+                Outcome::Refused(Refusal::Unreadable) if reading.failed < TRIES => {
+                    reading.failed += 1;
+                    reading.again = Some(cx.turn.now + AGAIN);
+                }
+                Outcome::Refused(refusal) => self.letter_is_lost(*refusal, cx),
+                _ => {}
+            }
+        }
+        cx.store.forget(outcome);
+    }
+
+    fn letter_is_read(&mut self, cx: &mut Context<'_>) {
+        let Expect::Letters(reading) = &mut self.expect else { return };
+        let pem = core::mem::take(&mut reading.pem);
+        let Some(Letter { uid, date, .. }) = reading.letters.pop_front() else { return };
+        let next = read(&pem)
+            .and_then(|certificate| self.shown.with(Entry { certificate, since: date, origin: Origin::Letter(uid) }));
+        match next {
+            Ok(next) => self.show(Arc::new(next), cx),
+            Err(why) => cx.console.print(format_args!("tls: a certificate that was sent does not count: {why}")),
+        }
+    }
+
+    fn letter_is_lost(&mut self, refusal: Refusal, cx: &mut Context<'_>) {
+        if let Expect::Letters(reading) = &mut self.expect {
+            reading.failed = 0;
+            reading.pem.clear();
+            let lost = reading.letters.pop_front().filter(|_| refusal == Refusal::Unreadable);
+            self.unread.extend(lost.map(|letter| letter.uid));
+            cx.console.print(format_args!("tls: a certificate that was sent cannot be read: {refusal:?}"));
+        }
+    }
+}

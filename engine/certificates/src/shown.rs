@@ -1,0 +1,113 @@
+//! The certificates that are shown, and those that are sent to take the place of others: what cores
+//! tell each other of them.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+use channel::Ticket;
+use configuration::CERTIFICATES_MAX;
+use machine::UnixTime;
+use store::Uid;
+use tls::{Certificate, Day};
+
+/// Why a certificate does not count, in few words; the reason goes with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Obstacle {
+    /// It is not to be used.
+    Unfit,
+    /// There is no space to keep it.
+    NoSpace,
+    /// It may be tried again.
+    Later,
+}
+
+/// What came of a certificate that was sent: what there is now, or why there is no change.
+pub type Replaced = Result<String, (Obstacle, String)>;
+
+/// A certificate that is to take the place of others.
+pub struct Upload {
+    /// The session that sent it.
+    pub ticket: Ticket,
+    /// With its chain and its key.
+    pub pem: Vec<u8>,
+}
+
+/// The certificates that are shown, the one for everybody else first.
+#[derive(Debug, Default)]
+pub struct Shown {
+    pub(super) version: u32,
+    pub(super) all: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) certificate: Certificate,
+    /// Since when it counts: since it came, or, of the configuration's, since it is valid.
+    pub(super) since: UnixTime,
+    pub(super) origin: Origin,
+}
+
+/// Where a certificate is from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    Configuration,
+    /// A letter that is on its way into the store.
+    Arriving,
+    Letter(Uid),
+}
+
+impl Shown {
+    /// The list with `new` in it. Errors: why not.
+    pub(super) fn with(&self, new: Entry) -> Result<Shown, String> {
+        let is_newer = |own: &Entry| own.origin == Origin::Configuration && own.since > new.since;
+        if self.all.iter().any(|own| is_newer(own) && own.certificate.covers(&new.certificate)) {
+            return Err("the configuration has one for the same names whose validity began later".into());
+        }
+        let shares = |own: &Entry| !is_newer(own) && own.certificate.shares_a_name_with(&new.certificate);
+        let stays = |own: &&Entry| is_newer(own) || !new.certificate.covers(&own.certificate);
+        let place = self.all.iter().position(shares).unwrap_or(self.all.len());
+        let (before, behind) = self.all.split_at_checked(place).unwrap_or_default();
+        let behind = behind.iter().filter(stays);
+        let all: Vec<Entry> = before.iter().chain([&new]).chain(behind).cloned().collect();
+        let of_letters = all.iter().filter(|own| own.origin != Origin::Configuration).count();
+        if of_letters > CERTIFICATES_MAX {
+            return Err(format!("there are {CERTIFICATES_MAX} for other names already"));
+        }
+        Ok(Shown { version: self.version + 1, all })
+    }
+
+    pub(super) fn certificates(&self) -> Vec<Certificate> {
+        self.all.iter().map(|entry| entry.certificate.clone()).collect()
+    }
+
+    /// Whether the letter of this number is shown.
+    pub(super) fn has_letter(&self, uid: Uid) -> bool {
+        self.all.iter().any(|entry| entry.origin == Origin::Letter(uid))
+    }
+}
+
+/// The certificates, for people: a paragraph each.
+pub fn described(certificates: &[Certificate]) -> String {
+    let mut text = String::new();
+    for certificate in certificates {
+        let names: Vec<&str> = certificate.names().collect();
+        let (until, fingerprint) = (Day(certificate.valid_until()), certificate.fingerprint());
+        let separator = if text.is_empty() { "" } else { "\n" };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{separator}names: {}\nvalid until: {until}\nSHA-256: {fingerprint}\n", names.join(", "));
+    }
+    text
+}
+
+/// Reads what was sent, or kept.
+///
+/// Errors: why it is not to be used.
+pub(super) fn read(pem: &[u8]) -> Result<Certificate, String> {
+    let certificate = Certificate::parse(pem, pem).map_err(|error| error.to_string())?;
+    if certificate.names().next().is_none() {
+        return Err("the certificate is for no name: no DNS name is among its subject's alternative names".into());
+    }
+    Ok(certificate)
+}

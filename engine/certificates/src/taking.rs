@@ -1,0 +1,87 @@
+//! A certificate that was sent goes to the core that keeps them, and what that core has replaced is
+//! shown by all.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use channel::Ticket;
+use machine::CoreId;
+use store::Outcome;
+
+use super::expiry::Expiry;
+use super::shown::{Obstacle, Replaced, Shown, Upload};
+use super::state::{ACCOUNT, Certificates, Context, Event, Point};
+
+/// Certificates that wait for their turn.
+const UPLOADS_MAX: usize = 8;
+
+impl Certificates {
+    /// A certificate has come, which is to take the place of others.
+    pub fn upload_arrived(&mut self, upload: Upload) {
+        self.uploads.push_back(upload);
+    }
+
+    /// The next certificate goes to the core that keeps them, or is looked at if that is this one.
+    #[cold]
+    #[inline(never)]
+    pub fn take_up(&mut self, cx: &mut Context<'_>) {
+        while self.uploads.len() > UPLOADS_MAX {
+            let Some(upload) = self.uploads.pop_back() else { return };
+            self.answer_upload(upload.ticket, Err((Obstacle::Later, "too many at a time\n".into())));
+        }
+        if !self.can_take_up() {
+            return;
+        }
+        let Some(upload) = self.uploads.pop_front() else { return };
+        match cx.store.find(ACCOUNT) {
+            None => {
+                let why = "the machine has no account to keep it in\n";
+                self.answer_upload(upload.ticket, Err((Obstacle::Later, why.into())));
+            }
+            Some(account) if cx.store.owner(account) == self.core => self.begin_keeping(upload, account, cx),
+            Some(account) => self.events.push_back(Event::Upload(cx.store.owner(account), Box::new(upload))),
+        }
+    }
+
+    /// The store has done what was asked of it with a certificate.
+    pub fn woken(&mut self, entry: tasks::Entry, outcome: Outcome, cx: &mut Context<'_>) {
+        match Point::of(entry) {
+            Some(Point::Read) => self.was_read(outcome, cx),
+            Some(Point::Kept) => self.was_kept(outcome, cx),
+            Some(Point::Removed) | None => {}
+        }
+    }
+
+    /// Tells the session that sent a certificate what came of it.
+    pub(super) fn answer_upload(&mut self, ticket: Ticket, replaced: Replaced) {
+        self.events.push_back(Event::Replaced(ticket, replaced));
+    }
+
+    /// Shows these certificates from now on, unless what is shown is newer.
+    pub(super) fn show(&mut self, shown: Arc<Shown>, cx: &mut Context<'_>) {
+        if shown.version <= self.shown.version {
+            return;
+        }
+        let certificates = shown.certificates();
+        if self.core == CoreId::FIRST {
+            self.expiry = Expiry::of(&certificates);
+        }
+        cx.connections.tls_mut().show(certificates);
+        self.shown = shown;
+        self.judge(cx);
+    }
+
+    /// Finds out whether browsers may be told to use TLS alone. Cached responses say so: they are
+    /// dropped when that changes.
+    pub fn judge(&mut self, cx: &mut Context<'_>) {
+        if cx.connections.tls_mut().judge_certificates(cx.turn.wall) {
+            self.events.push_back(Event::PagesAreOutdated);
+        }
+    }
+
+    /// The core that keeps them has replaced one.
+    pub fn arrived(&mut self, from: CoreId, shown: Arc<Shown>, cx: &mut Context<'_>) {
+        self.show(shown, cx);
+        self.events.push_back(Event::Shows(from));
+    }
+}

@@ -1,0 +1,258 @@
+//! What an SMTP session wants done, done to the connection, the directory and the store.
+
+use alloc::string::String;
+
+use connections::Channel;
+use filter::Inquiry;
+use machine::Micros;
+use mail::Deed;
+use message::{Assurance, Origin, Received, Revision, return_path};
+use relay::QueueId;
+use sasl::{Credentials, Puzzle};
+use shards::LetterId;
+use smtp::{
+    Envelope, Extensions, ForwardPath, Haste, Holds, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings,
+    Tls,
+};
+use sometimes::buggify;
+use store::State;
+
+use super::host::{Client, SmtpHost};
+use super::incoming::{Ending, Incoming, message_refusal};
+use super::proof::Proof;
+use super::strangers::is_near;
+use super::transaction::Transaction;
+use super::waiting::{Point, name_known_at};
+use super::{ending, login, recipients};
+
+/// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
+const HOPS_MAX: u16 = 100;
+
+/// A message whose header has more fields is not taken: what checks and signs it has work to do for
+/// each.
+const FIELDS_MAX: u16 = 1_000;
+
+/// For how long a message may be held that is submitted here: 60 days.
+const HOLD_SECONDS_MAX: u32 = 60 * 24 * 60 * 60;
+
+/// Bytes of replies that a client may leave unread before its next command is looked at. So clients
+/// that never read cannot have all the memory.
+const UNREAD_BYTES_MAX: usize = 16 * 1024;
+
+impl sasl::Host for SmtpHost<'_, '_> {
+    fn puzzle(&mut self, name: &str) -> Puzzle {
+        self.cx.logins.puzzle(name, self.cx.directory, self.cx.store)
+    }
+
+    fn login(&mut self, credentials: Credentials<'_>) {
+        login::begin(credentials, self);
+    }
+}
+
+impl smtp::Actions for SmtpHost<'_, '_> {
+    fn settings(&self) -> Settings {
+        let tls = match (self.caller.channel, self.cx.connections.tls()) {
+            (Channel::Tls, _) => Tls::Spoken,
+            (_, secure) if !secure.serves(self.caller.service) => Tls::Absent,
+            (_, secure) if !secure.may_begin() => Tls::Busy,
+            _ => Tls::Offered,
+        };
+        let (login, settings) = (login::setting(self), self.inbound.settings);
+        if login == smtp::Login::Absent {
+            // What strangers send is in a mailbox when they hear that we have it, or is not taken.
+            let extensions = settings.extensions.without(Extensions::DSN);
+            let haste = if self.cx.is_judged(self.caller) { Haste::Refused } else { Haste::Tolerated };
+            return Settings { tls, login, haste, extensions, ..settings };
+        }
+        let holds = Some(Holds { seconds_max: HOLD_SECONDS_MAX, now: self.cx.turn.wall });
+        Settings { tls, login, holds, ..settings }
+    }
+
+    fn send_room(&self) -> usize {
+        self.cx.connections.send_room_within(self.caller, UNREAD_BYTES_MAX)
+    }
+
+    fn reply(&mut self, bytes: &[u8]) {
+        self.cx.connections.say(self.cx.turn.now, self.caller, bytes);
+    }
+
+    fn hostname(&self) -> &str {
+        &self.inbound.trace.hostname
+    }
+
+    fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal> {
+        login::check_sender(&mail.reverse_path, self)?;
+        match self.cx.store.state() {
+            State::Serving => {}
+            State::ReadOnly(_) => return Err(SenderRefusal::DiskFailed),
+            State::Opening | State::Refused(_) => return Err(SenderRefusal::Busy),
+        }
+        if !self.cx.store.has_room_for(mail.declared_bytes.unwrap_or(0)) {
+            return Err(SenderRefusal::StorageFull);
+        }
+        if buggify!(NoTransaction) {
+            return Err(SenderRefusal::Busy);
+        }
+        if !self.may_do(Deed::Message) {
+            return Err(SenderRefusal::TooOften);
+        }
+        let mut transaction = self.inbound.transactions.pop().ok_or(SenderRefusal::Busy)?;
+        transaction.reverse_path.push_str(mail.reverse_path.text());
+        transaction.posting.note(mail);
+        transaction.declared = mail.declared_bytes;
+        *self.transaction = Some(transaction);
+        Ok(())
+    }
+
+    fn recipient(&mut self, named: &smtp::Recipient<'_>) -> Result<(), RecipientRefusal> {
+        recipients::name(named, self)
+    }
+
+    fn may_answer(&mut self, path: &ForwardPath<'_>, greeting_name: &str) -> bool {
+        recipients::may_answer(path, greeting_name, self)
+    }
+
+    fn reason(&self) -> &str {
+        let of_filter = self.transaction.as_ref().map(|transaction| transaction.reason.as_str());
+        of_filter.filter(|reason| !reason.is_empty()).or_else(|| self.standing()?.refusal()).unwrap_or_default()
+    }
+
+    fn may_begin(&mut self, greeting_name: &str) -> bool {
+        if !self.is_sender_known(greeting_name) {
+            return false;
+        }
+        let account = self.account();
+        let (Some(account), Some(transaction)) = (account, self.transaction.as_deref_mut()) else { return true };
+        let Transaction { permission, posting, .. } = transaction;
+        permission.is_known(account, || posting.people_elsewhere(), self.caller, self.cx)
+    }
+
+    fn transaction_end(&mut self) {
+        let (now, lists) = (self.cx.turn.now, &mut self.inbound.lists);
+        if let Some(Client::Stranger(standing)) = self.client.as_deref_mut() {
+            standing.forget(lists, now);
+        }
+        if let Some(transaction) = self.transaction.as_deref_mut() {
+            transaction.finding.forget(self.caller, &mut self.inbound.checks);
+        }
+        // Else a message that is not committed yet could wait for space after its client has left.
+        self.abort_message();
+        if let Some(mut transaction) = self.transaction.take() {
+            transaction.clear();
+            self.inbound.transactions.push(transaction);
+        }
+    }
+
+    fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {
+        let account = self.account();
+        let origin = match account {
+            Some(_) => Origin::Submitted,
+            None if is_near(self.caller.address, self.cx.connections.net()) => Origin::Relayed,
+            None => Origin::Stranger,
+        };
+        let submitter = account.and_then(|account| self.cx.store.account(account));
+        let author = submitter.map_or_else(String::new, |submitter| submitter.address.into());
+        let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
+        transaction.permission.check()?;
+        let (letter, head) = transaction.begin(account, self.cx.store)?;
+        let queue_id = self.inbound.queue_ids.draw();
+        let proof = transaction.finding.sender((&transaction.reverse_path, envelope.greeting_name)).map(Proof::new);
+        let inquiry = (self.inbound.filter.is_some() && account.is_none() && self.cx.is_judged(self.caller))
+            .then(|| Inquiry::begin(envelope.greeting_name, self.caller, name_known_at(self.caller.connection.0)));
+        let revision = Revision::new(origin);
+        let signing = (origin == Origin::Submitted).then(|| self.cx.signer.begin(self.caller.address));
+        let ending = Ending::NotYet;
+        let message = Incoming { letter, head, queue_id, author, revision, proof, inquiry, signing, ending };
+        transaction.message = Some(message);
+        trace(self, envelope, letter, queue_id).inspect_err(|_| self.abort_message())
+    }
+
+    fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal> {
+        let (continuation, caller) = (self.continuation(Point::Room), self.caller);
+        let (incoming, inbound, cx) = self.message()?;
+        let taken = incoming.put(bytes, &mut inbound.trace, cx, continuation);
+        let taken = match &incoming.revision {
+            revision if revision.hops() >= HOPS_MAX => Err(MessageRefusal::Loop),
+            revision if revision.fields() > FIELDS_MAX => Err(MessageRefusal::TooManyFields),
+            _ => taken,
+        };
+        let taken = taken.and_then(|taken| {
+            let looked_at = bytes.get(..taken).unwrap_or(bytes);
+            let proof = incoming.proof.as_mut();
+            let checked = proof.map_or(Ok(()), |proof| proof.arrived(looked_at, caller, &mut inbound.checks, cx));
+            checked.map(|()| taken)
+        });
+        if let (Ok(taken), Some(inquiry), Some(filter)) = (taken, &mut incoming.inquiry, &mut inbound.filter) {
+            inquiry.arrived(bytes.get(..taken).unwrap_or(bytes), filter);
+        }
+        taken.inspect_err(|_| self.abort_message())
+    }
+
+    fn message_end(&mut self) -> Result<(), MessageRefusal> {
+        ending::begin(self)
+    }
+
+    fn message_abort(&mut self) {
+        self.abort_message();
+    }
+
+    fn abandon_login(&mut self) {
+        login::drop_attempt(self);
+    }
+
+    fn set_deadline(&mut self, after: Option<Micros>) {
+        self.cx.connections.set_deadline(self.cx.turn.now, self.caller.connection, after);
+    }
+
+    fn close(&mut self) {
+        self.cx.connections.close(self.cx.turn.now, self.caller);
+    }
+}
+
+/// Puts our trace fields in front of the message; where more is said last, only how it came.
+fn trace(
+    host: &mut SmtpHost<'_, '_>,
+    envelope: &Envelope<'_>,
+    letter: LetterId,
+    queue_id: QueueId,
+) -> Result<(), MessageRefusal> {
+    let continuation = host.continuation(Point::Room);
+    let assurance = match (host.caller.channel, host.account()) {
+        (Channel::Plain, None) => Assurance::None,
+        (Channel::Plain, Some(_)) => Assurance::Login,
+        (Channel::Tls, None) => Assurance::Tls,
+        (Channel::Tls, Some(_)) => Assurance::TlsAndLogin,
+    };
+    let Some(transaction) = host.transaction.as_mut() else { return Err(MessageRefusal::TryLater) };
+    let (inbound, cx) = (&mut *host.inbound, &mut *host.cx);
+    let received = Received {
+        greeting_name: envelope.greeting_name,
+        peer: host.caller.address,
+        hostname: &inbound.trace.hostname,
+        protocol: match envelope.protocol {
+            smtp::Protocol::Smtp => message::Protocol::Smtp,
+            smtp::Protocol::Esmtp => message::Protocol::Esmtp,
+            smtp::Protocol::Utf8Smtp => message::Protocol::Utf8Smtp,
+        },
+        assurance,
+        identifier: queue_id.as_bytes(),
+        recipient: (envelope.recipients == 1).then_some(transaction.first_recipient.as_str()),
+        at: inbound.trace.date_now.at(cx.turn.wall),
+    };
+    let trace = inbound.trace.buffer.as_mut_slice();
+    let message = transaction.message.as_ref();
+    let is_said_last =
+        message.is_some_and(|message| message.is_judged() || message.signing.is_some() && cx.signer.has_keys());
+    let is_elsewhere = transaction.posting.is_wanted();
+    let above = if is_said_last || is_elsewhere { Some(0) } else { return_path(&transaction.reverse_path, trace) };
+    let length = above
+        .and_then(|start| Some(start + received.write(trace.get_mut(start..)?)?))
+        .ok_or(MessageRefusal::TryLater)?;
+    let trace = inbound.trace.buffer.get(..length).unwrap_or_default();
+    if let Some(message) = transaction.message.as_mut().filter(|message| !message.head.is_empty()) {
+        message.head.extend_from_slice(trace);
+        return Ok(());
+    }
+    let taken = cx.store.append(letter, trace, continuation).map_err(message_refusal)?;
+    if taken == length { Ok(()) } else { Err(MessageRefusal::TryLater) }
+}

@@ -1,0 +1,60 @@
+//! The parts of a core that SMTP sessions use.
+
+use accounts::Directory;
+use accounts::logins::{self, Logins};
+use compute::Compute;
+use connections::{Caller, Connections};
+use machine::ConsoleLines;
+use machine::Turn;
+use resolver::Names;
+use shards::Archive;
+use signing::Signer;
+use smtp::{ForwardPath, RecipientRefusal};
+use store::AccountId;
+
+use super::strangers::is_judged;
+
+/// The parts of a core that SMTP sessions use.
+pub struct Context<'c> {
+    /// The clocks of this turn.
+    pub turn: Turn,
+    /// All connections of this core.
+    pub connections: &'c mut Connections,
+    /// The stores of all cores, as one.
+    pub store: &'c mut Archive,
+    /// Addresses and their accounts.
+    pub directory: &'c Directory,
+    /// What is known of logins.
+    pub logins: &'c mut Logins,
+    /// What signs messages of our domains.
+    pub signer: &'c mut Signer,
+    /// What is asked of name servers.
+    pub names: &'c mut Names,
+    /// Password hashes and signatures under way.
+    pub compute: &'c mut Compute,
+    /// Lines for the operator.
+    pub console: &'c mut ConsoleLines,
+}
+
+impl Context<'_> {
+    /// Whether the rules for strangers apply to the client.
+    pub(super) fn is_judged(&self, caller: Caller) -> bool {
+        is_judged(caller, self.connections.net(), self.logins.access())
+    }
+
+    /// The account that mail for `path` is delivered to.
+    pub(super) fn recipient(&self, path: &ForwardPath<'_>) -> Result<AccountId, RecipientRefusal> {
+        self.directory.recipient(self.store, |address| self.connections.net().has_address(address), path)
+    }
+
+    /// What logs clients in, and the parts that it uses.
+    pub(super) fn logins(&mut self) -> (&mut Logins, logins::Context<'_>) {
+        let Context { turn, connections, store, directory, compute, logins, .. } = self;
+        (logins, logins::Context { turn: *turn, connections, store, directory, compute })
+    }
+
+    /// The parts by which a filter is asked.
+    pub(super) fn for_filter(&mut self) -> filter::Context<'_> {
+        filter::Context { turn: self.turn, connections: self.connections, names: self.names }
+    }
+}

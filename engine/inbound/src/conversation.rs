@@ -1,0 +1,228 @@
+//! An SMTP connection: what happens to it is told to its session, or to what the session waits for.
+
+use alloc::boxed::Box;
+
+use connections::Stir;
+use resolver::{Known, QuestionNumber};
+use shards::{Archive, LetterId, Reply};
+use store::{AccountId, Outcome, Refusal};
+use tasks::{Entry, FrameId};
+
+use super::host::{Client, SmtpHost};
+use super::incoming::{Incoming, message_refusal};
+use super::shared::SmtpCall;
+use super::transaction::Transaction;
+use super::waiting::Point;
+use super::{ending, login};
+
+/// One SMTP connection.
+pub struct SmtpConversation {
+    session: smtp::Session,
+    transaction: Option<Box<Transaction>>,
+    client: Option<Box<Client>>,
+}
+
+impl SmtpConversation {
+    /// A client has connected: greets it.
+    pub fn begin(call: &mut SmtpCall<'_>) -> SmtpConversation {
+        SmtpConversation::with_session(|host| smtp::Session::connected(host), call)
+    }
+
+    /// A client has asked for TLS, and speaks it now.
+    pub fn secured(call: &mut SmtpCall<'_>) -> SmtpConversation {
+        SmtpConversation::with_session(|host| smtp::Session::secured(host), call)
+    }
+
+    fn with_session(
+        begin: impl FnOnce(&mut SmtpHost<'_, '_>) -> smtp::Session,
+        call: &mut SmtpCall<'_>,
+    ) -> SmtpConversation {
+        let (mut transaction, mut client) = (None, None);
+        let session = begin(&mut SmtpHost::of(call, &mut transaction, &mut client));
+        SmtpConversation { session, transaction, client }
+    }
+
+    /// What its connection waits for.
+    pub fn waits_for(&self) -> smtp::WaitsFor {
+        self.session.waits_for()
+    }
+
+    /// Whether a transaction is open.
+    pub fn has_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    /// Whether a message is on its way into the store.
+    pub fn has_message(&self) -> bool {
+        self.message().is_some()
+    }
+
+    /// Whether it waits for a letter that holds of what others may wait for: see `pressure`.
+    pub fn holds_and_waits(&self, store: &Archive) -> bool {
+        self.spread_letter().is_some_and(|letter| match self.session.waits_for() {
+            smtp::WaitsFor::MessageRoom => true,
+            smtp::WaitsFor::Stored => self.ends_without_room() || store.is_preparing(letter),
+            _ => false,
+        })
+    }
+
+    /// Has its complete letter refused, if that may be; false: it may not.
+    pub fn give_up_letter(&self, store: &mut Archive) -> bool {
+        self.spread_letter().is_some_and(|letter| store.refuse_preparing(letter, Refusal::Busy))
+    }
+
+    fn message(&self) -> Option<&Incoming> {
+        self.transaction.as_ref()?.message.as_ref()
+    }
+
+    /// Whether it waits for room for the end of its message.
+    fn ends_without_room(&self) -> bool {
+        self.message().is_some_and(|message| message.ending.waits_for_room())
+    }
+
+    fn spread_letter(&self) -> Option<FrameId> {
+        match self.message()?.letter {
+            LetterId::Spread(letter) => Some(letter),
+            LetterId::Own(_) | LetterId::Distant(_) => None,
+        }
+    }
+
+    /// Lets the session act.
+    pub fn with<R>(
+        &mut self,
+        call: &mut SmtpCall<'_>,
+        act: impl FnOnce(&mut smtp::Session, &mut SmtpHost<'_, '_>) -> R,
+    ) -> R {
+        let SmtpConversation { session, transaction, client } = self;
+        act(session, &mut SmtpHost::of(call, transaction, client))
+    }
+
+    /// Whether the client is logged in.
+    pub fn is_logged_in(&self) -> bool {
+        matches!(self.client.as_deref(), Some(Client::User(_)))
+    }
+
+    /// The session's turn has come: its login is to be decided, or a signature under its message.
+    pub fn resumed(&mut self, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| {
+            login::decide(session, host);
+            ending::resumed(session, host);
+        });
+    }
+
+    /// Whether this account is logged in here.
+    pub fn is_of(&self, account: AccountId) -> bool {
+        matches!(self.client.as_deref(), Some(Client::User(user)) if *user == account)
+    }
+
+    /// The password of an account has changed. An attempt to log in is decided by what the password
+    /// is then.
+    pub fn password_changed(&mut self, account: AccountId, call: &mut SmtpCall<'_>) {
+        if self.is_of(account) {
+            self.with(call, |session, host| session.password_changed(host));
+        }
+    }
+
+    /// The machine is about to go away.
+    pub fn stopping(&mut self, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| {
+            session.stopping(host);
+            ending::given_up(session, host);
+        });
+    }
+
+    /// This came of a question about who sends, or about a message.
+    pub fn name_known(&mut self, number: QuestionNumber, known: Known, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| {
+            let Some(known) = ending::name_known(number, known, session, host) else { return };
+            if is_last_answer(number, known, host) {
+                session.sender_known(host);
+            }
+        });
+    }
+
+    /// The owner of an account has replied.
+    pub fn replied(&mut self, reply: &mut Option<Reply>, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| match reply.take() {
+            Some(Reply::Usage(used)) => {
+                let transaction = host.transaction.as_deref_mut();
+                if transaction.is_some_and(|transaction| transaction.taken.learn(used)) {
+                    session.sender_known(host);
+                }
+            }
+            Some(Reply::MaySend(permitted)) => {
+                let SmtpHost { cx, transaction, .. } = host;
+                if transaction.as_deref_mut().is_some_and(|transaction| transaction.permission.learn(permitted, cx)) {
+                    session.sender_known(host);
+                }
+            }
+            other => *reply = other,
+        });
+    }
+
+    /// Something has happened to the connection by which the filter is asked about the message.
+    pub fn filter_stirred(&mut self, stir: Stir, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| ending::filter_stirred(stir, session, host));
+    }
+
+    /// A deadline has passed: of the session, an answer held back, or a check of sender or message.
+    pub fn deadline_expired(&mut self, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| {
+            if login::answer_held_back(session, host) {
+                return;
+            }
+            if session.waits_for() == smtp::WaitsFor::Sender && is_search_given_up(host) || is_check_given_up(host) {
+                return session.sender_known(host);
+            }
+            if !ending::given_up(session, host) {
+                session.deadline_expired(host);
+            }
+        });
+    }
+
+    /// The store has done what the session waited for.
+    pub fn woken(&mut self, entry: Entry, outcome: Outcome, call: &mut SmtpCall<'_>) {
+        let Some(point) = Point::of(entry) else { return call.cx.store.forget(outcome) };
+        self.with(call, |session, host| match (point, outcome) {
+            (Point::Room, _) => {
+                session.message_room(host);
+                ending::room_found(session, host);
+            }
+            (_, Outcome::Refused(refusal)) => session.message_stored(Err(message_refusal(refusal)), host),
+            (_, Outcome::Delivered) => {
+                let queue_id = host.queue_id();
+                session.message_stored(Ok(queue_id.as_bytes()), host);
+            }
+            // Nothing else acknowledges a letter.
+            _ => {}
+        });
+    }
+}
+
+/// This came of a question about the client or the sender. Says whether all is known now.
+fn is_last_answer(number: QuestionNumber, known: Known, host: &mut SmtpHost<'_, '_>) -> bool {
+    let SmtpHost { inbound, cx, caller, transaction, client } = host;
+    let known = match client.as_deref_mut() {
+        Some(Client::Stranger(standing)) => {
+            match standing.name_known((number, known), *caller, &mut inbound.lists, cx) {
+                Ok(is_last) => return is_last,
+                Err(known) => known,
+            }
+        }
+        _ => known,
+    };
+    let Some(transaction) = transaction.as_deref_mut() else { return false };
+    transaction.finding.name_known(number, known, *caller, &mut inbound.checks)
+}
+
+/// The client is not looked up any further. False where it was not being looked up.
+fn is_search_given_up(host: &mut SmtpHost<'_, '_>) -> bool {
+    let Some(Client::Stranger(standing)) = host.client.as_deref_mut() else { return false };
+    standing.forget(&mut host.inbound.lists, host.cx.turn.now)
+}
+
+/// Nothing more is found out about the sender. False where nothing was being found out.
+fn is_check_given_up(host: &mut SmtpHost<'_, '_>) -> bool {
+    let Some(transaction) = host.transaction.as_deref_mut() else { return false };
+    transaction.finding.give_up(host.caller, &mut host.inbound.checks)
+}

@@ -1,0 +1,339 @@
+//! The end of a message: what stands between its last byte and its commit.
+//!
+//! ```text
+//!   Revising ──what its header lacks──> Proving ──whose it is───> Asking ──what the filter says──┬─> Saying ──what stands above it──> Committed
+//!       └─ room ─┘   │                     └─ names, the gate ─┘      └─ the filter ─┘             │     └─ room ─┘
+//!                    └─submitted here───> Signing ──our signatures─────────────────────────────┘       what is in another's name than the account's is refused
+//!                                            └─ the gate ─┘
+//! ```
+//! Invariant: a message is committed once or given up, whatever its client does meanwhile.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use connections::{Caller, Stir};
+use filter::{Filter, Inquiry, Verdict};
+use message::{Findings, return_path};
+use resolver::{Known, QuestionNumber};
+use signing::Signing;
+use smtp::MessageRefusal;
+use store::Head;
+
+use super::context::Context;
+use super::host::{Client, SmtpHost};
+use super::incoming::{Ending, Incoming, Saying, message_refusal};
+use super::lists::Standing;
+use super::proof::{Judgement, Proof};
+use super::trace::Trace;
+use super::transaction::Transaction;
+use super::waiting::{Point, signed};
+
+/// What comes of a step.
+enum Step {
+    Done(Ending),
+    /// Something else has to happen first.
+    Waits,
+}
+
+/// All of the message has come.
+pub(super) fn begin(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
+    let caller = host.caller;
+    let (message, _, cx) = host.message()?;
+    message.ending = Ending::Revising;
+    if let Some(proof) = &mut message.proof {
+        proof.ended(caller, cx);
+    }
+    go_on(host)
+}
+
+/// There is room in the store.
+pub(super) fn room_found(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
+    if host.message().is_ok_and(|(message, ..)| message.ending.waits_for_room()) {
+        go_on_later(session, host);
+    }
+}
+
+/// The session's turn has come.
+pub(super) fn resumed(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
+    let caller = host.caller;
+    let Ok((message, inbound, cx)) = host.message() else { return };
+    match (&message.ending, &mut message.proof, &mut message.signing) {
+        (Ending::Proving, Some(proof), _) => proof.verify(caller, &inbound.checks, cx),
+        // It may be its turn.
+        (Ending::Asking, ..) => {}
+        (Ending::Signing, _, Some(signing)) => {
+            if !signing.take_signature(cx.compute) {
+                return;
+            }
+        }
+        _ => return,
+    }
+    go_on_later(session, host);
+}
+
+/// This came of a question. It comes back where that was about something else than the message.
+pub(super) fn name_known(
+    number: QuestionNumber,
+    known: Known,
+    session: &mut smtp::Session,
+    host: &mut SmtpHost<'_, '_>,
+) -> Option<Known> {
+    let caller = host.caller;
+    let Ok((message, _, cx)) = host.message() else { return Some(known) };
+    let known = match (&message.ending, &mut message.inquiry) {
+        (Ending::Asking, Some(inquiry)) => inquiry.name_known(number, known),
+        _ => Some(known),
+    };
+    let Some(known) = known else {
+        go_on_later(session, host);
+        return None;
+    };
+    let Some(proof) = &mut message.proof else { return Some(known) };
+    let others = proof.name_known(number, known);
+    if others.is_none() {
+        match message.ending {
+            Ending::Proving => go_on_later(session, host),
+            _ => proof.seek(caller, cx),
+        }
+    }
+    others
+}
+
+/// Something has happened to the connection by which the filter is asked.
+pub(super) fn filter_stirred(stir: Stir, session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
+    if let Ok((message, _, cx)) = host.message()
+        && let (Ending::Asking, Some(inquiry)) = (&message.ending, &mut message.inquiry)
+    {
+        inquiry.stirred(stir, &mut cx.for_filter());
+        go_on_later(session, host);
+    }
+}
+
+/// The deadline has passed: what is not known yet stays unknown. False: no message was ending.
+pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
+    let Ok((message, inbound, cx)) = host.message() else { return false };
+    match (&message.ending, &mut message.proof) {
+        (Ending::Asking, _) => {
+            let (Some(inquiry), Some(filter)) = (&mut message.inquiry, &mut inbound.filter) else { return false };
+            let is_given_up = inquiry.give_up(filter, &mut cx.for_filter());
+            cx.console.extend(filter.take_line());
+            if !is_given_up {
+                return false;
+            }
+            go_on_later(session, host);
+        }
+        (Ending::Proving, Some(proof)) => {
+            proof.time_is_up();
+            go_on_later(session, host);
+        }
+        (Ending::Revising | Ending::Saying(_), _) => refuse(MessageRefusal::TryLater, session, host),
+        _ => return false,
+    }
+    true
+}
+
+fn go_on_later(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
+    if let Err(refusal) = go_on(host) {
+        session.message_stored(Err(refusal), host);
+    }
+}
+
+fn refuse(refusal: MessageRefusal, session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
+    host.abort_message();
+    session.message_stored(Err(refusal), host);
+}
+
+/// Goes on as far as it comes.
+///
+/// Errors: the message is given up.
+fn go_on(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
+    loop {
+        match step(host) {
+            Ok(Step::Done(ending)) => host.message()?.0.ending = ending,
+            Ok(Step::Waits) => return Ok(()),
+            Err(refusal) => {
+                host.abort_message();
+                return Err(refusal);
+            }
+        }
+    }
+}
+
+fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
+    tell_filter(host);
+    let (room, stored) = (host.continuation(Point::Room), host.continuation(Point::Stored));
+    let (caller, account) = (host.caller, host.account());
+    let transaction = host.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
+    let (inbound, cx) = (&mut *host.inbound, &mut *host.cx);
+    let Transaction { reverse_path, posting, message, reason, .. } = &mut **transaction;
+    let reverse_path = &*reverse_path;
+    let standing = Client::standing(host.client.as_deref());
+    // Of what lies in an outbox the envelope says that, and who gets it at last says it above all.
+    let is_elsewhere = posting.is_wanted();
+    let message = message.as_mut().ok_or(MessageRefusal::TryLater)?;
+    let letter = message.letter;
+    match (&mut message.ending, &mut message.proof) {
+        (Ending::Revising, _) => {
+            let is_all = message.complete(&mut inbound.trace, cx, room)?;
+            let Some(signing) = message.signing.as_mut().filter(|_| is_all) else {
+                return Ok(if is_all { Step::Done(Ending::Proving) } else { Step::Waits });
+            };
+            let authors = signing.ended(|domain| cx.directory.has_domain(domain)).ok_or(MessageRefusal::NoAuthor)?;
+            let is_theirs = |author: &String| cx.directory.recipient_at(cx.store, author) == account;
+            if !authors.from.iter().all(is_theirs) {
+                // Who sends on what another has written says so, and answers for that alone.
+                if !authors.resent_from.is_some_and(|resent_from| resent_from.iter().all(is_theirs)) {
+                    return Err(MessageRefusal::NotTheirs);
+                }
+                signing.leave_unsigned();
+            }
+            if cx.signer.has_keys() {
+                return Ok(Step::Done(Ending::Signing));
+            }
+            signing.forget(cx.signer, cx.compute);
+            Ok(Step::Done(Ending::Proving))
+        }
+        (Ending::Signing, _) => {
+            let signing = message.signing.as_mut().ok_or(MessageRefusal::TryLater)?;
+            if signing.ask(signed(caller.connection.0), cx.signer, cx.compute, cx.turn.wall) {
+                return Ok(Step::Waits);
+            }
+            let saying = above(signing, Some(reverse_path).filter(|_| !is_elsewhere), &mut inbound.trace)?;
+            signing.forget(cx.signer, cx.compute);
+            Ok(Step::Done(Ending::Saying(saying)))
+        }
+        (Ending::Proving, None) => Ok(Step::Done(Ending::Asking)),
+        (Ending::Proving, Some(proof)) => {
+            if !proof.is_known(caller, &mut inbound.checks, cx)? {
+                return Ok(Step::Waits);
+            }
+            cx.connections.set_deadline(cx.turn.now, caller.connection, None);
+            // Of what is refused anyway nobody else is asked.
+            match proof.judgement() {
+                Judgement::Refuse => Err(MessageRefusal::Unproved),
+                Judgement::Defer => Err(MessageRefusal::Unchecked),
+                Judgement::Accept | Judgement::Suspect(_) => Ok(Step::Done(Ending::Asking)),
+            }
+        }
+        (Ending::Asking, _) => {
+            let Some(verdict) = verdict(message.inquiry.as_deref_mut(), inbound.filter.as_mut(), caller, cx) else {
+                return Ok(Step::Waits);
+            };
+            let filtered = match verdict {
+                Verdict::Clean => None,
+                Verdict::Suspect(why) => Some(why),
+                Verdict::Later(words) => {
+                    *reason = words;
+                    return Err(MessageRefusal::Unsure);
+                }
+                Verdict::Never(words) => {
+                    *reason = words;
+                    return Err(MessageRefusal::Unwanted);
+                }
+            };
+            let path = Some(reverse_path).filter(|_| !is_elsewhere && message.is_judged());
+            let saying =
+                say(message.proof.as_deref(), (standing, filtered.as_deref()), path, caller, &mut inbound.trace)?;
+            if let Some(mut proof) = message.proof.take() {
+                proof.forget(caller, &mut inbound.checks, cx);
+            }
+            Ok(Step::Done(Ending::Saying(saying)))
+        }
+        (Ending::Saying(saying), _) => {
+            let rest = saying.fields.get(saying.taken..).unwrap_or_default();
+            saying.taken += cx.store.append(letter, rest, room).map_err(message_refusal)?;
+            if saying.taken < saying.fields.len() {
+                return Ok(Step::Waits);
+            }
+            let closing = saying.closing(cx.turn.wall);
+            cx.store.commit(letter, closing, stored).map_err(message_refusal)?;
+            Ok(Step::Done(Ending::Committed))
+        }
+        (Ending::NotYet | Ending::Committed, _) => Ok(Step::Waits),
+    }
+}
+
+/// The filter's verdict on a message, once it is known. A message it is not asked about is clean.
+fn verdict(
+    inquiry: Option<&mut Inquiry>,
+    filter: Option<&mut Filter>,
+    caller: Caller,
+    cx: &mut Context<'_>,
+) -> Option<Verdict> {
+    let (Some(inquiry), Some(filter)) = (inquiry, filter) else { return Some(Verdict::Clean) };
+    let is_known = inquiry.is_known(filter, &mut cx.for_filter());
+    cx.console.extend(filter.take_line());
+    if !is_known {
+        return None;
+    }
+    cx.connections.set_deadline(cx.turn.now, caller.connection, None);
+    Some(inquiry.verdict())
+}
+
+/// What was said of a message is known to who asks the filter about it, if it is time for that.
+fn tell_filter(host: &mut SmtpHost<'_, '_>) {
+    let SmtpHost { inbound, cx, transaction: Some(transaction), .. } = host else { return };
+    let is_to_begin = |message: &Incoming| {
+        matches!(message.ending, Ending::Asking)
+            && message.inquiry.as_ref().is_some_and(|inquiry| inquiry.is_to_begin())
+    };
+    if !transaction.message.as_ref().is_some_and(is_to_begin) {
+        return;
+    }
+    let recipients = transaction.named(cx.store);
+    let Transaction { reverse_path, message: Some(message), .. } = &mut **transaction else { return };
+    let queue_id = core::str::from_utf8(message.queue_id.as_bytes()).unwrap_or_default();
+    if let (Some(inquiry), Some(filter)) = (&mut message.inquiry, &inbound.filter) {
+        inquiry.ended((reverse_path, &recipients), queue_id, filter, cx.turn.now);
+    }
+}
+
+/// The trace fields of a message of which all is known; a message for elsewhere has none.
+///
+/// Errors: there is no room for them.
+fn say(
+    proof: Option<&Proof>,
+    (standing, filtered): (Option<&Standing>, Option<&str>),
+    path: Option<&String>,
+    caller: Caller,
+    trace: &mut Trace,
+) -> Result<Saying, MessageRefusal> {
+    // Whoever gets it at last looks at it himself.
+    let Some(reverse_path) = path else { return Ok(Saying::NOTHING) };
+    let unproved = match proof.map(Proof::judgement) {
+        Some(Judgement::Suspect(reason)) => Some(reason),
+        _ => None,
+    };
+    let listed = standing.into_iter().flat_map(Standing::suspicions);
+    let reason = reason(unproved.as_deref().into_iter().chain(listed).chain(filtered));
+    let start = return_path(reverse_path, trace.buffer.as_mut_slice()).ok_or(MessageRefusal::TryLater)?;
+    let mut findings = Findings::begin(trace.buffer.as_mut_slice(), start, &trace.hostname);
+    findings.keep(reason.as_ref().map_or(0, |reason| reason.len() + REASON_BYTES));
+    match proof {
+        Some(proof) => proof.write(caller, &mut findings),
+        None => findings.nothing(),
+    }
+    let length = findings.end(reason.as_deref(), Head::UNIT);
+    let fields = trace.buffer.get(..length).unwrap_or_default().to_vec();
+    Ok(Saying { fields, taken: 0, is_suspect: reason.is_some() })
+}
+
+/// Why a message is suspicious, if it is, in one line.
+fn reason<'a>(reasons: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut all = reasons.collect::<Vec<_>>().join("; ");
+    all.truncate(all.floor_char_boundary(REASON_TEXT_BYTES_MAX));
+    Some(all).filter(|all| !all.is_empty())
+}
+
+/// What stands above a message that was submitted here.
+fn above(signing: &Signing, path: Option<&String>, trace: &mut Trace) -> Result<Saying, MessageRefusal> {
+    let buffer = trace.buffer.as_mut_slice();
+    let length = path.map_or(Some(0), |path| return_path(path, buffer)).ok_or(MessageRefusal::TryLater)?;
+    let fields = signing.head(trace.buffer.get(..length).unwrap_or_default());
+    Ok(Saying { fields, taken: 0, is_suspect: false })
+}
+
+/// The longest text that has room in a line of a header (RFC 5322 section 2.1.1).
+const REASON_TEXT_BYTES_MAX: usize = 900;
+/// Bytes of the field with a reason for suspicion, beside the reason; and white space as filling.
+const REASON_BYTES: usize = 32;

@@ -1,0 +1,120 @@
+//! What an SMTP session acts by.
+
+use alloc::boxed::Box;
+
+use accounts::logins::Attempt;
+use connections::Caller;
+use mail::Deed;
+use relay::QueueId;
+use smtp::MessageRefusal;
+use store::AccountId;
+use tasks::Continuation;
+
+use super::context::Context;
+use super::incoming::Incoming;
+use super::limits;
+use super::lists::Standing;
+use super::shared::{Inbound, SmtpCall};
+use super::transaction::Transaction;
+use super::waiting::Point;
+
+/// What is known of a client beside its address: its login, or what lists say of a stranger.
+pub(super) enum Client {
+    /// It tries to log in: that is not decided, or the answer is held back.
+    LoggingIn(Attempt),
+    /// It has logged in to this account.
+    User(AccountId),
+    /// It was looked up in lists.
+    Stranger(Standing),
+}
+
+impl Client {
+    /// What lists say of a client, if it was looked up.
+    pub(super) fn standing(client: Option<&Client>) -> Option<&Standing> {
+        if let Some(Client::Stranger(standing)) = client { Some(standing) } else { None }
+    }
+}
+
+/// What an SMTP session acts by.
+pub struct SmtpHost<'a, 'c> {
+    pub(super) inbound: &'a mut Inbound,
+    pub(super) cx: &'a mut Context<'c>,
+    pub(super) caller: Caller,
+    pub(super) transaction: &'a mut Option<Box<Transaction>>,
+    pub(super) client: &'a mut Option<Box<Client>>,
+}
+
+impl<'a, 'c> SmtpHost<'a, 'c> {
+    #[inline]
+    pub(super) fn of(
+        call: &'a mut SmtpCall<'c>,
+        transaction: &'a mut Option<Box<Transaction>>,
+        client: &'a mut Option<Box<Client>>,
+    ) -> SmtpHost<'a, 'c> {
+        let SmtpCall { caller, inbound, cx } = call;
+        SmtpHost { inbound, cx, caller: *caller, transaction, client }
+    }
+
+    /// The name of the message that is on its way into the store.
+    pub(super) fn queue_id(&self) -> QueueId {
+        let message = self.transaction.as_ref().and_then(|transaction| transaction.message.as_ref());
+        message.map(|message| message.queue_id).unwrap_or_default()
+    }
+
+    pub(super) fn message(&mut self) -> Result<(&mut Incoming, &mut Inbound, &mut Context<'c>), MessageRefusal> {
+        let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
+        Ok((transaction.message.as_mut().ok_or(MessageRefusal::TryLater)?, self.inbound, self.cx))
+    }
+
+    fn message_dropped(&mut self) {
+        let message = self.transaction.as_mut().and_then(|transaction| transaction.message.take());
+        let Some(message) = message else { return };
+        if let Some(mut proof) = message.proof {
+            proof.forget(self.caller, &mut self.inbound.checks, self.cx);
+        }
+        if let (Some(mut inquiry), Some(filter)) = (message.inquiry, &mut self.inbound.filter) {
+            inquiry.forget(filter, &mut self.cx.for_filter());
+        }
+        if let Some(mut signing) = message.signing {
+            signing.forget(self.cx.signer, self.cx.compute);
+        }
+    }
+
+    pub(super) fn continuation(&self, point: Point) -> Continuation {
+        Continuation { frame: self.caller.connection.0, entry: point.entry() }
+    }
+
+    /// The account that the client has proved to be.
+    pub(super) fn account(&self) -> Option<AccountId> {
+        match self.client.as_deref() {
+            Some(Client::User(account)) => Some(*account),
+            _ => None,
+        }
+    }
+
+    /// What lists say of the client, if it was looked up.
+    pub(super) fn standing(&self) -> Option<&Standing> {
+        Client::standing(self.client.as_deref())
+    }
+
+    /// Whether all is known of the sender that is to be. Goes on with finding it out.
+    pub(super) fn is_sender_known(&mut self, greeting_name: &str) -> bool {
+        let is_logged_in = self.account().is_some();
+        let SmtpHost { inbound, cx, caller, transaction, .. } = self;
+        let Some(Transaction { reverse_path, finding, .. }) = transaction.as_deref_mut() else { return true };
+        finding.is_known((reverse_path, greeting_name), is_logged_in, *caller, &mut inbound.checks, cx)
+    }
+
+    /// Whether a client may do this now, by how often it has. It is counted if it may.
+    pub(super) fn may_do(&mut self, deed: Deed) -> bool {
+        limits::may_do(deed, self.caller, &mut self.inbound.strangers, self.cx)
+    }
+
+    /// The message is given up, if there is one.
+    pub(super) fn abort_message(&mut self) {
+        if let Ok((incoming, _, cx)) = self.message() {
+            cx.store.abort(incoming.letter);
+        }
+        self.message_dropped();
+    }
+}

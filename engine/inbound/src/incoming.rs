@@ -1,0 +1,151 @@
+//! A message on its way into the store: first our fields, then its bytes, signed as they are kept.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use filter::Inquiry;
+use machine::UnixTime;
+use message::{Reviser, Revision};
+use relay::QueueId;
+use shards::{Archive, LetterId};
+use signing::Signing;
+use smtp::MessageRefusal;
+use store::{Closing, Head, JUNK, Refusal};
+use tasks::Continuation;
+
+use super::context::Context;
+use super::proof::Proof;
+use super::trace::Trace;
+
+/// A message on its way into the store.
+pub(super) struct Incoming {
+    pub(super) letter: LetterId,
+    /// What stands above it and is not in the store yet.
+    pub(super) head: Vec<u8>,
+    pub(super) queue_id: QueueId,
+    /// The address of the account that submits it.
+    pub(super) author: String,
+    pub(super) revision: Revision,
+    /// What is found out about it, if it is a stranger's.
+    pub(super) proof: Option<Box<Proof>>,
+    /// What the filter makes of it, if that is asked.
+    pub(super) inquiry: Option<Box<Inquiry>>,
+    /// What signs it, if it is submitted here.
+    pub(super) signing: Option<Box<Signing>>,
+    pub(super) ending: Ending,
+}
+
+impl Incoming {
+    /// Whether something is found out about it, which is said above it.
+    pub(super) fn is_judged(&self) -> bool {
+        self.proof.is_some() || self.inquiry.is_some()
+    }
+
+    /// Puts the next bytes of the message into the store. Returns how many were taken.
+    pub(super) fn put(
+        &mut self,
+        bytes: &[u8],
+        trace: &mut Trace,
+        cx: &mut Context<'_>,
+        continuation: Continuation,
+    ) -> Result<usize, MessageRefusal> {
+        if !self.put_head(cx.store, continuation)? {
+            return Ok(0);
+        }
+        self.revise((trace, cx), continuation, |revision, own, store| revision.pass(bytes, own, store))
+    }
+
+    /// Puts what stands above it into the store. False: there is no room for all of it.
+    fn put_head(&mut self, store: &mut Archive, continuation: Continuation) -> Result<bool, MessageRefusal> {
+        if !self.head.is_empty() {
+            let taken = store.append(self.letter, &self.head, continuation).map_err(message_refusal)?;
+            self.head.drain(..taken);
+        }
+        Ok(self.head.is_empty())
+    }
+
+    /// All of it has come: the rest goes into the store. False: there is no room for all of that.
+    pub(super) fn complete(
+        &mut self,
+        trace: &mut Trace,
+        cx: &mut Context<'_>,
+        continuation: Continuation,
+    ) -> Result<bool, MessageRefusal> {
+        Ok(self.put_head(cx.store, continuation)?
+            && self.revise((trace, cx), continuation, |revision, own, store| revision.end(own, store))?)
+    }
+
+    fn revise<R>(
+        &mut self,
+        (trace, cx): (&mut Trace, &mut Context<'_>),
+        continuation: Continuation,
+        act: impl FnOnce(&mut Revision, &Reviser<'_>, &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>) -> Result<R, Refusal>,
+    ) -> Result<R, MessageRefusal> {
+        let Incoming { letter, queue_id, author, revision, signing, .. } = self;
+        let Trace { hostname, date_now, .. } = trace;
+        let Context { store, turn, signer, .. } = cx;
+        let own = Reviser { hostname, identifier: queue_id.as_bytes(), author, now: date_now.at(turn.wall) };
+        let result = act(revision, &own, &mut |bytes| {
+            let taken = store.append(*letter, bytes, continuation)?;
+            if let Some(signing) = signing {
+                signing.arrived(bytes.get(..taken).unwrap_or_default());
+            }
+            Ok(taken)
+        });
+        let counted = signing.as_mut().map_or(Ok(()), |signing| signing.count(signer));
+        result.and_then(|result| counted.map(|()| result)).map_err(message_refusal)
+    }
+}
+
+/// How far the end of a message has come.
+pub(super) enum Ending {
+    /// It goes on.
+    NotYet,
+    /// What it lacks goes into the store.
+    Revising,
+    /// It is found out whose it is.
+    Proving,
+    /// The filter is asked.
+    Asking,
+    /// It is signed.
+    Signing,
+    /// What stands above it goes into the store.
+    Saying(Saying),
+    Committed,
+}
+
+/// Trace fields and signatures on their way into the store.
+pub(super) struct Saying {
+    pub(super) fields: Vec<u8>,
+    pub(super) taken: usize,
+    pub(super) is_suspect: bool,
+}
+
+impl Ending {
+    /// Whether it waits for room in the store, if it waits.
+    pub(super) fn waits_for_room(&self) -> bool {
+        matches!(self, Ending::Revising | Ending::Saying(_))
+    }
+}
+
+impl Saying {
+    pub(super) const NOTHING: Saying = Saying { fields: Vec::new(), taken: 0, is_suspect: false };
+
+    pub(super) fn closing(&self, date: UnixTime) -> Closing {
+        let head = Head::of(self.fields.len()).unwrap_or(Head::NONE);
+        Closing { date, head, mailbox: self.is_suspect.then_some(JUNK) }
+    }
+}
+
+/// What a client is told of a refusal of the store.
+pub(super) fn message_refusal(refusal: Refusal) -> MessageRefusal {
+    match refusal {
+        Refusal::DiskFull | Refusal::IndexFull => MessageRefusal::StorageFull,
+        Refusal::TooLarge => MessageRefusal::TooBig,
+        Refusal::OverQuota => MessageRefusal::MailboxFull,
+        Refusal::LargerThanQuota => MessageRefusal::NeverFits,
+        Refusal::ReadOnly | Refusal::WriteFailed => MessageRefusal::DiskFailed,
+        _ => MessageRefusal::TryLater,
+    }
+}

@@ -1,0 +1,154 @@
+//! What SMTP sessions of a core share.
+
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use configuration::{Access, Configuration};
+use connections::Caller;
+use dns::Name;
+use filter::Filter;
+use machine::{Micros, UnixTime};
+use mail::{Greylist, Strangers};
+use net::Net;
+use relay::QueueIds;
+use smtp::Settings;
+
+use super::context::Context;
+use super::lists::Lists;
+use super::proof::Checks;
+use super::strangers::is_judged;
+use super::trace::Trace;
+use super::transaction::Transaction;
+
+/// What SMTP sessions of a core share.
+pub struct Inbound {
+    pub(super) settings: Settings,
+    pub(super) queue_ids: QueueIds,
+    /// Records for transactions that no session uses.
+    #[expect(clippy::vec_box, reason = "a session takes a pointer, not the record")]
+    pub(super) transactions: Vec<Box<Transaction>>,
+    pub(super) trace: Trace,
+    /// What clients have done lately.
+    pub(super) strangers: Strangers,
+    /// How long a client from outside is listened to before it is greeted.
+    pub(super) greeting_delay: Option<Micros>,
+    /// The senders that are deferred until they come again, if any are.
+    pub(super) greylist: Option<Greylist>,
+    /// Lists of addresses that clients are looked up in.
+    pub(super) lists: Lists,
+    /// The filter that is asked about messages, if there is one.
+    pub(super) filter: Option<Filter>,
+    pub(super) checks: Checks,
+}
+
+/// A client's connection, with what its session acts on.
+pub struct SmtpCall<'c> {
+    /// The connection, and who is at its other end.
+    pub caller: Caller,
+    /// What SMTP sessions share.
+    pub inbound: &'c mut Inbound,
+    /// The parts of this core.
+    pub cx: Context<'c>,
+}
+
+/// How much of what SMTP sessions share is in use.
+pub struct InboundInUse {
+    pub transactions_left: usize,
+    pub searches: usize,
+    pub checks: usize,
+    pub kept_for_proofs: usize,
+    pub inquiries: usize,
+    pub kept_for_filter: usize,
+}
+
+impl Inbound {
+    /// `greylist_key`: the same on all cores, so each knows what others learn. The rest: random.
+    pub fn new(configuration: &Configuration, seed: InboundSeed, wall: UnixTime) -> Inbound {
+        let InboundSeed {
+            cores,
+            transactions,
+            checked_bytes,
+            filter_bytes,
+            greylist_key,
+            queue_ids,
+            strangers_key,
+            proofs_key,
+        } = seed;
+        let abuse = &configuration.abuse;
+        let trusted = abuse.trusted_arc.iter().filter_map(|domain| Name::parse(domain.as_str()).ok());
+        Inbound {
+            settings: Settings::default(),
+            queue_ids,
+            transactions: (0..transactions).map(|_| Box::new(Transaction::with_room())).collect(),
+            trace: Trace::new(configuration.hostname.as_str().to_string(), wall),
+            strangers: Strangers::new(abuse.limits, strangers_key),
+            greeting_delay: Some(abuse.greeting_delay).filter(|delay| delay.0 > 0),
+            greylist: abuse.greylist.map(|delay| Greylist::new(delay, greylist_key, cores)),
+            lists: Lists::new(abuse),
+            filter: configuration.filter.as_ref().map(|named| Filter::new(named, configuration, filter_bytes)),
+            checks: Checks::new(trusted.collect(), checked_bytes, proofs_key),
+        }
+    }
+
+    /// Whether all records of transactions are in use.
+    pub fn is_without_transactions(&self) -> bool {
+        self.transactions.is_empty()
+    }
+
+    /// What clients have done lately, whatever they speak.
+    #[inline]
+    pub fn strangers(&mut self) -> &mut Strangers {
+        &mut self.strangers
+    }
+
+    /// What this core and others tell each other about senders that come again.
+    #[inline]
+    pub fn greylist(&mut self) -> Option<&mut Greylist> {
+        self.greylist.as_mut()
+    }
+
+    /// Whether other cores are to be told about such senders.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.greylist.as_ref().is_some_and(Greylist::has_news)
+    }
+
+    /// How long the client is listened to before it is greeted, if it is.
+    pub fn greeting_delay(&self, caller: Caller, net: &Net, access: &Access) -> Option<Micros> {
+        self.greeting_delay.filter(|_| is_judged(caller, net, access))
+    }
+
+    /// What is in use now.
+    pub fn in_use(&self) -> InboundInUse {
+        let filter = self.filter.as_ref();
+        InboundInUse {
+            transactions_left: self.transactions.len(),
+            searches: self.lists.searches,
+            checks: self.checks.under_way,
+            kept_for_proofs: self.checks.kept.held(),
+            inquiries: filter.map_or(0, Filter::under_way),
+            kept_for_filter: filter.map_or(0, Filter::kept),
+        }
+    }
+}
+
+/// What is drawn or given for the SMTP sessions of a core at its start.
+pub struct InboundSeed {
+    /// How many cores the machine has.
+    pub cores: u8,
+    /// Transactions that may be open at a time.
+    pub transactions: usize,
+    /// Bytes of the pool for what is kept of messages while they are checked.
+    pub checked_bytes: usize,
+    /// Bytes of messages that may be kept for the filter.
+    pub filter_bytes: usize,
+    /// The same on all cores, so that each knows what the others learn.
+    pub greylist_key: [u8; 16],
+    /// Ids for messages that arrive.
+    pub queue_ids: QueueIds,
+    /// Random.
+    pub strangers_key: [u8; 16],
+    /// Random.
+    pub proofs_key: [u8; 16],
+}

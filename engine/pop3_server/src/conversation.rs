@@ -1,0 +1,132 @@
+//! A POP3 connection: what happens to it is told to its session, or to what the session waits for.
+
+use shards::Reply;
+use store::{AccountId, Outcome};
+use tasks::Entry;
+
+use super::host::{Point, Pop3Call, Pop3Host};
+use super::state::State;
+use super::{deletion, login, reading};
+
+/// One POP3 connection.
+pub struct Pop3Conversation {
+    session: pop3::Session,
+    state: State,
+}
+
+impl Pop3Conversation {
+    /// A client has connected: greets it.
+    pub fn begin(call: &mut Pop3Call<'_>) -> Pop3Conversation {
+        let mut state = State::default();
+        let session = pop3::Session::connected(&mut Pop3Host::of(call, &mut state));
+        Pop3Conversation { session, state }
+    }
+
+    /// A client has asked for TLS, and speaks it now.
+    pub fn secured(call: &mut Pop3Call<'_>) -> Pop3Conversation {
+        let mut state = State::default();
+        let session = pop3::Session::secured(&mut Pop3Host::of(call, &mut state));
+        Pop3Conversation { session, state }
+    }
+
+    /// What its connection waits for.
+    pub fn waits_for(&self) -> pop3::WaitsFor {
+        match self.session.waits_for() {
+            pop3::WaitsFor::Message if self.state.wants_room() => pop3::WaitsFor::SendRoom,
+            waits_for => waits_for,
+        }
+    }
+
+    /// Whether the client is logged in.
+    pub fn is_logged_in(&self) -> bool {
+        self.state.maildrop.is_some()
+    }
+
+    /// Whether this account is logged in here, or is about to be.
+    pub fn is_of(&self, account: AccountId) -> bool {
+        let maildrop = self.state.maildrop.as_ref();
+        maildrop.is_some_and(|maildrop| maildrop.account() == account)
+            || login::awaits_maildrop_of(account, &self.state)
+    }
+
+    /// The password of an account has changed. An attempt to log in is decided by what the password
+    /// is then, unless it was granted and waits for its maildrop.
+    pub fn password_changed(&mut self, account: AccountId, call: &mut Pop3Call<'_>) {
+        if self.is_of(account) {
+            self.with(call, |session, host| {
+                login::refuse_granted(session, host);
+                session.password_changed(host);
+            });
+        }
+    }
+
+    /// Lets the session act.
+    pub fn with<R>(
+        &mut self,
+        call: &mut Pop3Call<'_>,
+        act: impl FnOnce(&mut pop3::Session, &mut Pop3Host<'_, '_>) -> R,
+    ) -> R {
+        act(&mut self.session, &mut Pop3Host::of(call, &mut self.state))
+    }
+
+    /// There may be room for what is to be said, for which the session waits.
+    pub fn go_on(&mut self, call: &mut Pop3Call<'_>) {
+        self.with(call, |session, host| {
+            if pop3::Actions::send_room(host) >= pop3::REPLY_BYTES_MAX {
+                session.resumed(host);
+                reading::go_on(session, host);
+            }
+        });
+    }
+
+    /// The store has done what the session waited for.
+    pub fn woken(&mut self, entry: Entry, outcome: Outcome, call: &mut Pop3Call<'_>) {
+        let Some(point) = Point::of(entry) else { return call.cx.store.forget(outcome) };
+        self.with(call, |session, host| match point {
+            Point::Deleted => deletion::part_ended(&outcome, session, host),
+            Point::Read => reading::read_ended(outcome, session, host),
+            Point::Replied => unreachable!("the owner of an account replies otherwise"),
+        });
+    }
+
+    /// The maildrop of a login is open, or is not to be had. What the session does not want stays with the caller.
+    pub fn replied(&mut self, reply: &mut Option<Reply>, call: &mut Pop3Call<'_>) {
+        self.with(call, |session, host| match reply.take() {
+            Some(Reply::Maildrop(opened)) => *reply = login::opened(opened, session, host).map(Reply::Maildrop),
+            other => *reply = other,
+        });
+    }
+
+    /// The session's turn has come: it asked for one, or what it waits for is decided.
+    pub fn resumed(&mut self, call: &mut Pop3Call<'_>) {
+        self.with(call, |session, host| {
+            deletion::go_on(session, host);
+            login::decide(session, host);
+            reading::end_if_refused(session, host);
+            reading::ask_again(session, host);
+            session.resumed(host);
+        });
+    }
+
+    /// A deadline has passed: the session's, that of an answer held back, or of a deletion or a read to be asked for again.
+    pub fn deadline_expired(&mut self, call: &mut Pop3Call<'_>) {
+        self.with(call, |session, host| {
+            let was_ours = login::answer_held_back(session, host)
+                || deletion::go_on(session, host)
+                || reading::ask_again(session, host);
+            if !was_ours {
+                session.deadline_expired(host);
+            }
+        });
+    }
+
+    /// The connection is gone: what is still held is given back.
+    pub fn ended(&mut self, call: &mut Pop3Call<'_>) {
+        deletion::leave(&mut self.state, call);
+        self.with(call, |_, host| {
+            login::drop_attempt(host);
+            pop3::Actions::stop_reading(host);
+            pop3::Actions::leave_maildrop(host);
+        });
+    }
+}

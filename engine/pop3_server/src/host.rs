@@ -1,0 +1,94 @@
+//! What POP3 sessions act by, and what they share.
+
+use alloc::vec::Vec;
+
+use accounts::Directory;
+use accounts::logins::{self, Logins};
+use compute::Compute;
+use connections::{Caller, Connections};
+use machine::Turn;
+use shards::Archive;
+use tasks::{Continuation, FrameId, Subsystem};
+
+use super::state::{Orphan, State};
+
+tasks::points! {
+    /// Where a POP3 session may wait for the store.
+    pub enum Point of Subsystem::Pop3;
+    /// Bytes of a message have been read.
+    Read,
+    /// Its deletions are on the disk.
+    Deleted,
+    /// The owner of its account has replied.
+    Replied,
+}
+
+/// What POP3 sessions of a core share.
+#[derive(Default)]
+pub struct Pop3 {
+    /// Deletions whose clients have left.
+    pub(super) orphans: Vec<Orphan>,
+}
+
+impl Pop3 {
+    /// A removal of a session that is gone has ended: after the last one the maildrop is unlocked.
+    pub fn orphan_ended(&mut self, frame: FrameId, store: &mut Archive) {
+        let Some(place) = self.orphans.iter().position(|orphan| orphan.frame == frame) else { return };
+        if self.orphans.get_mut(place).is_some_and(|orphan| orphan.outstanding.arrived()) {
+            let orphan = self.orphans.swap_remove(place);
+            store.close_maildrop(orphan.maildrop);
+        }
+    }
+}
+
+/// The parts of a core that POP3 sessions use.
+pub struct Context<'c> {
+    /// The clocks of this turn.
+    pub turn: Turn,
+    /// All connections of this core.
+    pub connections: &'c mut Connections,
+    /// The stores of all cores, as one.
+    pub store: &'c mut Archive,
+    /// Addresses and their accounts.
+    pub directory: &'c Directory,
+    /// What is known of logins.
+    pub logins: &'c mut Logins,
+    /// Password hashes and signatures under way.
+    pub compute: &'c mut Compute,
+}
+
+impl Context<'_> {
+    /// What logs clients in, and the parts that it uses.
+    pub(super) fn logins(&mut self) -> (&mut Logins, logins::Context<'_>) {
+        let Context { turn, connections, store, directory, logins, compute } = self;
+        (logins, logins::Context { turn: *turn, connections, store, directory, compute })
+    }
+}
+
+/// A client's connection, with what its session acts on.
+pub struct Pop3Call<'c> {
+    /// The connection, and who is at its other end.
+    pub caller: Caller,
+    /// What POP3 sessions share.
+    pub pop3: &'c mut Pop3,
+    /// The parts of this core.
+    pub cx: Context<'c>,
+}
+
+/// What a POP3 session acts by.
+pub struct Pop3Host<'a, 'c> {
+    pub(super) cx: &'a mut Context<'c>,
+    pub(super) caller: Caller,
+    pub(super) state: &'a mut State,
+}
+
+impl<'a, 'c> Pop3Host<'a, 'c> {
+    #[inline]
+    pub(super) fn of(call: &'a mut Pop3Call<'c>, state: &'a mut State) -> Pop3Host<'a, 'c> {
+        Pop3Host { cx: &mut call.cx, caller: call.caller, state }
+    }
+
+    pub(super) fn continuation(&self, point: Point) -> Continuation {
+        Continuation { frame: self.caller.connection.0, entry: point.entry() }
+    }
+}
