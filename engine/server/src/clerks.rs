@@ -9,7 +9,6 @@
 
 mod desk;
 mod messages;
-pub(crate) mod told;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -27,6 +26,7 @@ use signing::{Signer, Signing};
 use store::{AccountId, AccountInfo, Outcome, Store};
 use submission::Submission;
 use tasks::{Continuation, FrameId, FrameTable};
+use webmail::told::{Answer, Told};
 use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
 
 use crate::common::Common;
@@ -36,7 +36,6 @@ use crate::listeners::{Listeners, number_of};
 use crate::streams::{self, STREAMS_MAX, Streams};
 
 use desk::Point;
-pub(crate) use told::{Answer, Told};
 
 /// Clerks of a core.
 const CLERKS_MAX: usize = 64;

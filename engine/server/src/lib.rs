@@ -13,7 +13,6 @@
 //! | `handshakes` | how a session begins to speak TLS |
 //! | `replacing` | what certificates tell other cores and sessions |
 //! | `pressure` | who has to go when something runs short |
-//! | `web` | what the sessions of HTTP act by |
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
 //! | `common` | the parts of a core |
@@ -42,7 +41,6 @@ mod session;
 mod sizes;
 mod start;
 mod streams;
-mod web;
 
 pub use certificates::CERTIFICATE_PATH;
 pub use configuration::{self, pack};

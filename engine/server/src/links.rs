@@ -9,9 +9,9 @@ use mail::{FailedLogin, Met};
 use net::NetMessage;
 use resolver::NameMessage;
 use tasks::FrameId;
+use webmail::told::{Asked, Replied};
 use webmail::{QueueAsked, QueueTold};
 
-use crate::clerks::told::{Asked, Replied};
 use crate::sending::Parcel;
 
 /// What one core tells another.

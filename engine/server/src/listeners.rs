@@ -14,9 +14,8 @@ use channel::Ticket;
 use http::{End, Reply};
 use machine::CoreId;
 use store::{AccountId, AccountInfo, Store};
+use webmail::told::Told;
 use webmail::{Digest, News};
-
-use crate::clerks::Told;
 
 /// Who may listen to the mail of a core's accounts.
 const LISTENERS_MAX: usize = 1024;

@@ -22,13 +22,13 @@ use shards::{Archive, Reply};
 use sometimes::{buggify, sometimes};
 use store::{AccountId, Outcome};
 use tasks::Entry;
+use web::HttpConversation;
+use webmail::told::Told;
 
-use crate::clerks::Told;
 use crate::common::Common;
 use crate::handshakes::{Handshake, LOOK};
 use crate::pressure::Mark;
 use crate::sizes::SESSION_BYTES;
-use crate::web::HttpConversation;
 
 pub(crate) use context::{Context, Services};
 pub(crate) use waits_for::WaitsFor;

@@ -5,13 +5,11 @@ use core::fmt;
 use connections::{Connections, TlsTable};
 use machine::BLOCK_BYTES;
 use net::tcp::PoolSizes;
+use web::KEPT_BYTES_LEAST;
 
 /// Of the least memory (`configuration`), what a core takes whatever the memory: the hasher's, tables of one size, the card's
 /// buffers, and what is lost in rounding sizes up.
 const FIXED_BYTES: u64 = 48 << 20;
-
-/// Bytes that each connection may make the server keep, however short memory is: see [`budget`].
-pub(crate) const KEPT_BYTES_LEAST: u32 = 2048;
 
 /// Bytes of the pool above that, for each connection that there may be.
 const KEPT_BYTES_POOLED: usize = 1024;

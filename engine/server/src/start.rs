@@ -23,6 +23,7 @@ use sasl::Nonces;
 use shards::Archive;
 use signing::Signer;
 use submission::Submission;
+use web::{Web, WebSeed};
 use webmail::WrittenRows;
 
 use crate::clerks::Clerks;
@@ -34,7 +35,6 @@ use crate::making::Making;
 use crate::sending::Parcels;
 use crate::session::Services;
 use crate::sizes::{CHECKED_BYTES_POOLED, Sizes};
-use crate::web::{Web, WebSeed};
 
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.

@@ -53,6 +53,7 @@ mod surroundings;
 mod tests;
 mod ticket;
 mod tls_counts;
+pub mod told;
 mod visit;
 
 pub use address::{Destination, Key};

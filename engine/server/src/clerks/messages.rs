@@ -17,15 +17,14 @@ use http::{Reply, Status};
 use machine::{CoreId, Entropy};
 use store::{AccountId, Outcome};
 use tasks::FrameId;
+use web::WebRequest;
+use webmail::told::{Asked, Replied, Told};
 use webmail::{Piece, QueueTold, Visit};
 
 use crate::common::Common;
 use crate::engine::Engine;
 use crate::links::Message;
 use crate::listeners::giver_of;
-use crate::web::WebRequest;
-
-use super::told::{Asked, Replied, Told};
 
 impl Common {
     /// A piece has come of the message with this number.

@@ -3,9 +3,9 @@
 use connections::Caller;
 use inbound::{self, Inbound, SmtpCall};
 use pop3_server::{self, Pop3, Pop3Call};
+use web::{self, HttpCall, Web};
 
 use crate::common::Common;
-use crate::web::{self, HttpCall, Web};
 
 /// The services of a core that own what their sessions share.
 pub(crate) struct Services {

@@ -13,8 +13,8 @@ use resolver::{Known, QuestionNumber};
 use shards::Reply;
 use store::{AccountId, Outcome};
 use tasks::{Entry, FrameId};
+use webmail::told::{Answer, Told};
 
-use crate::clerks::{Answer, Told};
 use crate::common::Common;
 use crate::engine::Engine;
 

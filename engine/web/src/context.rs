@@ -13,16 +13,23 @@ use shards::Archive;
 use super::shared::Web;
 
 /// The parts of a core that HTTP sessions use.
-pub(crate) struct Context<'c> {
-    pub(crate) turn: Turn,
-    pub(crate) connections: &'c mut Connections,
-    pub(crate) store: &'c mut Archive,
-    pub(crate) directory: &'c Directory,
-    pub(crate) logins: &'c mut Logins,
-    pub(crate) compute: &'c mut Compute,
-    pub(crate) console: &'c mut ConsoleLines,
+pub struct Context<'c> {
+    /// The clocks of this turn.
+    pub turn: Turn,
+    /// All connections of this core.
+    pub connections: &'c mut Connections,
+    /// The stores of all cores, as one.
+    pub store: &'c mut Archive,
+    /// Addresses and their accounts.
+    pub directory: &'c Directory,
+    /// What is known of logins.
+    pub logins: &'c mut Logins,
+    /// Password hashes and signatures under way.
+    pub compute: &'c mut Compute,
+    /// Lines for the operator.
+    pub console: &'c mut ConsoleLines,
     /// What clients make this core keep.
-    pub(crate) memory: &'c mut MemoryBudget,
+    pub memory: &'c mut MemoryBudget,
 }
 
 impl Context<'_> {
@@ -34,10 +41,13 @@ impl Context<'_> {
 }
 
 /// A client's connection, with what its session acts on.
-pub(crate) struct HttpCall<'c> {
-    pub(crate) caller: Caller,
-    pub(crate) web: &'c mut Web,
-    pub(crate) cx: Context<'c>,
+pub struct HttpCall<'c> {
+    /// The connection, and who is at its other end.
+    pub caller: Caller,
+    /// What web sessions share.
+    pub web: &'c mut Web,
+    /// The parts of this core.
+    pub cx: Context<'c>,
 }
 
 impl HttpCall<'_> {

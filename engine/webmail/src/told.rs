@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 
 use http::{End, Reply};
 use tasks::FrameId;
-use webmail::{Piece, Visit};
+
+use crate::{Piece, Visit};
 
 /// What a core asks of the request handlers of another.
-pub(crate) enum Asked {
+pub enum Asked {
     /// The client of the session of this frame asks for something.
     Visit(FrameId, Box<Visit>),
     /// A piece of the message with this number has come.
@@ -20,7 +21,7 @@ pub(crate) enum Asked {
 }
 
 /// What request handlers tell the core of a connection.
-pub(crate) enum Replied {
+pub enum Replied {
     /// The answer to a visit from the session of this frame.
     Visit(FrameId, Box<Answer>),
     /// More of a reply that stays open, or its end.
@@ -28,14 +29,15 @@ pub(crate) enum Replied {
 }
 
 /// What is answered to a visit.
-pub(crate) struct Answer {
-    pub(crate) told: Told,
+pub struct Answer {
+    /// What is told.
+    pub told: Told,
     /// Bytes of the visit's form.
-    pub(crate) form_bytes: usize,
+    pub form_bytes: usize,
 }
 
 /// What somebody is told who came.
-pub(crate) enum Told {
+pub enum Told {
     /// This.
     Reply(Reply),
     /// That his form may come.
@@ -54,7 +56,7 @@ pub(crate) enum Told {
 
 impl Told {
     /// The number of what it names, if that is lost when nobody hears it.
-    pub(crate) fn number(&self) -> Option<u64> {
+    pub fn number(&self) -> Option<u64> {
         match self {
             Told::Reply(reply) => reply.number(),
             Told::Awaited(number) => Some(*number),

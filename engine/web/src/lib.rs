@@ -2,6 +2,10 @@
 //!
 //! [`Web`] is what the sessions of a core share. What they want of the webmail, or of the
 //! certificates, it keeps as requests ([`WebRequest`]) until the engine takes them further.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
 
 mod context;
 mod conversation;
@@ -12,6 +16,6 @@ mod routes;
 mod session;
 mod shared;
 
-pub(crate) use context::{Context, HttpCall};
-pub(crate) use conversation::HttpConversation;
-pub(crate) use shared::{Web, WebRequest, WebSeed};
+pub use context::{Context, HttpCall};
+pub use conversation::{HttpConversation, KEPT_BYTES_LEAST};
+pub use shared::{Web, WebRequest, WebSeed};

@@ -29,7 +29,7 @@ pub(super) fn kept_for(errand: Option<&Errand>) -> usize {
 }
 
 /// What an HTTP session acts by.
-pub(crate) struct HttpHost<'a, 'c> {
+pub struct HttpHost<'a, 'c> {
     pub(super) call: &'a mut HttpCall<'c>,
     pub(super) errand: &'a mut Option<Box<Errand>>,
     /// What was charged for it before it acts.

@@ -18,7 +18,7 @@ use tasks::FrameId;
 use webmail::{Piece, Visit};
 
 /// What a session wants of another part of the machine.
-pub(crate) enum WebRequest {
+pub enum WebRequest {
     /// The client of the session of this frame asks for something of an account's webmail.
     Visit(AccountId, FrameId, Box<Visit>),
     /// A piece of the message with this number has come.
@@ -32,7 +32,7 @@ pub(crate) enum WebRequest {
 }
 
 /// What the sessions of a core share.
-pub(crate) struct Web {
+pub struct Web {
     pub(super) site: Site,
     pub(super) pages: Remembered,
     pub(super) hostname: String,
@@ -50,15 +50,16 @@ pub(crate) struct Web {
 }
 
 /// What [`Web`] is made from, beside the configuration.
-pub(crate) struct WebSeed {
-    pub(crate) site: Site,
+pub struct WebSeed {
+    /// The files that are served.
+    pub site: Site,
     /// How many bytes of bodies, and of replies, sessions may hold.
-    pub(crate) bodies_max: usize,
+    pub bodies_max: usize,
 }
 
 impl Web {
     /// `wall`: the time of day.
-    pub(crate) fn new(configuration: &Configuration, seed: WebSeed, wall: UnixTime) -> Web {
+    pub fn new(configuration: &Configuration, seed: WebSeed, wall: UnixTime) -> Web {
         let WebSeed { site, bodies_max } = seed;
         Web {
             site,
@@ -76,12 +77,12 @@ impl Web {
 
     /// Whether something is to be taken to others.
     #[inline]
-    pub(crate) fn has_requests(&self) -> bool {
+    pub fn has_requests(&self) -> bool {
         !self.requests.is_empty()
     }
 
     /// The next thing that is to be taken to others.
-    pub(crate) fn next_request(&mut self) -> Option<WebRequest> {
+    pub fn next_request(&mut self) -> Option<WebRequest> {
         self.requests.pop_front()
     }
 
@@ -99,22 +100,22 @@ impl Web {
     }
 
     /// A visit was answered. `form_bytes`: of its form.
-    pub(crate) fn answered(&mut self, form_bytes: usize) {
+    pub fn answered(&mut self, form_bytes: usize) {
         self.bodies -= form_bytes;
     }
 
     /// Nothing listens any more to the reply with this number, or its message does not come.
-    pub(crate) fn leave(&mut self, number: u64) {
+    pub fn leave(&mut self, number: u64) {
         self.request(WebRequest::Left(number));
     }
 
     /// Responses that are kept say something that is not so any more.
-    pub(crate) fn forget_pages(&mut self) {
+    pub fn forget_pages(&mut self) {
         self.pages = Remembered::nothing();
     }
 
     /// Bytes of forms and replies that sessions hold.
-    pub(crate) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.bodies + self.replies
     }
 }

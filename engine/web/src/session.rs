@@ -7,7 +7,7 @@ use http::{Admission, End, Reply};
 use super::host::HttpHost;
 
 /// What is spoken on it, as both sides have agreed.
-pub(crate) enum HttpSession {
+pub enum HttpSession {
     /// HTTP/1.1.
     One(http::Session),
     /// HTTP/2. It remembers more.
@@ -15,7 +15,7 @@ pub(crate) enum HttpSession {
 }
 
 impl HttpSession {
-    pub(crate) fn bytes_arrived(&mut self, bytes: &[u8], host: &mut HttpHost<'_, '_>) -> usize {
+    pub fn bytes_arrived(&mut self, bytes: &[u8], host: &mut HttpHost<'_, '_>) -> usize {
         match self {
             HttpSession::One(session) => session.bytes_arrived(bytes, host),
             HttpSession::Two(session) => session.bytes_arrived(bytes, host),
@@ -86,14 +86,14 @@ impl HttpSession {
         }
     }
 
-    pub(crate) fn stopping(&mut self, host: &mut HttpHost<'_, '_>) {
+    pub fn stopping(&mut self, host: &mut HttpHost<'_, '_>) {
         match self {
             HttpSession::One(session) => session.stopping(host),
             HttpSession::Two(session) => session.stopping(host),
         }
     }
 
-    pub(crate) fn peer_closed(&mut self, host: &mut HttpHost<'_, '_>) {
+    pub fn peer_closed(&mut self, host: &mut HttpHost<'_, '_>) {
         match self {
             HttpSession::One(session) => session.peer_closed(host),
             HttpSession::Two(session) => session.peer_closed(host),

@@ -14,10 +14,8 @@ use accounts::logins::Decision;
 use budget::Charge;
 use certificates::{UPLOAD_BYTES_MAX, Wish, described};
 use http::{Admission, Reply, Status};
+use webmail::told::Told;
 use webmail::{Arrival, PasswordMark, Visit};
-
-use crate::clerks::told::Told;
-use crate::sizes::KEPT_BYTES_LEAST;
 
 use super::context::{Context, HttpCall};
 use super::errand::{BUSY, Errand, Purpose, Refused};
@@ -32,8 +30,11 @@ const UNREAD_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of bodies above which no further certificate is let in: the webmail needs the room more.
 const CERTIFICATES_BYTES_MAX: usize = 8 * UPLOAD_BYTES_MAX;
 
+/// Bytes that each connection may make the server keep, however short memory is: see [`budget`].
+pub const KEPT_BYTES_LEAST: u32 = 2048;
+
 /// One HTTP connection.
-pub(crate) struct HttpConversation {
+pub struct HttpConversation {
     session: HttpSession,
     /// What the question waits for that the session has asked, if it waits here.
     errand: Option<Box<Errand>>,
@@ -45,12 +46,12 @@ pub(crate) struct HttpConversation {
 
 impl HttpConversation {
     /// A client has connected.
-    pub(crate) fn begin(call: &mut HttpCall<'_>) -> HttpConversation {
+    pub fn begin(call: &mut HttpCall<'_>) -> HttpConversation {
         HttpConversation::with_session(UNREAD_BYTES_MAX, call, |host| HttpSession::One(http::Session::connected(host)))
     }
 
     /// A client has connected that would rather speak HTTP/2.
-    pub(crate) fn begin_two(call: &mut HttpCall<'_>) -> HttpConversation {
+    pub fn begin_two(call: &mut HttpCall<'_>) -> HttpConversation {
         HttpConversation::with_session(usize::MAX, call, |host| {
             HttpSession::Two(Box::new(http::two::Http2Session::connected(host)))
         })
@@ -68,7 +69,8 @@ impl HttpConversation {
         conversation
     }
 
-    pub(crate) fn waits_for(&self) -> http::WaitsFor {
+    /// What its connection waits for.
+    pub fn waits_for(&self) -> http::WaitsFor {
         match &self.session {
             HttpSession::One(session) => session.waits_for(),
             HttpSession::Two(session) => session.waits_for(),
@@ -76,7 +78,7 @@ impl HttpConversation {
     }
 
     /// Whether no request is under way.
-    pub(crate) fn is_between_requests(&self) -> bool {
+    pub fn is_between_requests(&self) -> bool {
         match &self.session {
             HttpSession::One(session) => session.is_between_requests(),
             HttpSession::Two(session) => session.is_between_requests(),
@@ -84,7 +86,7 @@ impl HttpConversation {
     }
 
     /// Lets the session act.
-    pub(crate) fn with<R>(
+    pub fn with<R>(
         &mut self,
         call: &mut HttpCall<'_>,
         act: impl FnOnce(&mut HttpSession, &mut HttpHost<'_, '_>) -> R,
@@ -134,19 +136,19 @@ impl HttpConversation {
     }
 
     /// Bytes that the client makes the server keep and that are not charged to it.
-    pub(crate) fn uncharged(&self) -> usize {
+    pub fn uncharged(&self) -> usize {
         self.kept_bytes().saturating_sub(self.charge.bytes())
     }
 
     /// What the client makes the server keep.
-    pub(crate) fn charge(&self) -> &Charge {
+    pub fn charge(&self) -> &Charge {
         &self.charge
     }
 
     /// The session's turn has come.
     #[cold]
     #[inline(never)]
-    pub(crate) fn resumed(&mut self, call: &mut HttpCall<'_>) {
+    pub fn resumed(&mut self, call: &mut HttpCall<'_>) {
         self.errand_resumed(call);
         self.settle(call);
     }
@@ -236,7 +238,7 @@ impl HttpConversation {
     }
 
     /// This is the answer to what the session has asked.
-    pub(crate) fn replied(&mut self, reply: Reply, call: &mut HttpCall<'_>) {
+    pub fn replied(&mut self, reply: Reply, call: &mut HttpCall<'_>) {
         let has_room = call.web.replies + reply.body_bytes() <= call.web.bodies_max;
         if let Some(number) = reply.number().filter(|_| !has_room) {
             call.web.leave(number);
@@ -256,7 +258,7 @@ impl HttpConversation {
     }
 
     /// A deadline has passed: the session's, or that of an answer that was held back.
-    pub(crate) fn deadline_expired(&mut self, call: &mut HttpCall<'_>) {
+    pub fn deadline_expired(&mut self, call: &mut HttpCall<'_>) {
         let held_back = self.errand.take_if(|errand| errand.is_held_back()).map(|errand| *errand);
         match held_back {
             Some(Errand::Login { attempt, purpose }) => {
@@ -269,7 +271,7 @@ impl HttpConversation {
     }
 
     /// The connection is gone.
-    pub(crate) fn ended(&mut self, call: &mut HttpCall<'_>) {
+    pub fn ended(&mut self, call: &mut HttpCall<'_>) {
         call.web.replies -= self.held;
         call.cx.memory.release(&mut self.charge, call.caller.address);
         match self.errand.take().as_deref() {
@@ -283,7 +285,7 @@ impl HttpConversation {
     }
 
     /// The core to which a request was sent has answered.
-    pub(crate) fn visit_answered(&mut self, told: Told, call: &mut HttpCall<'_>) {
+    pub fn visit_answered(&mut self, told: Told, call: &mut HttpCall<'_>) {
         self.errand_answered(told, call);
         self.settle(call);
     }
