@@ -14,8 +14,8 @@ use resolver::Names;
 use shards::Archive;
 use signing::Signer;
 use webmail::WrittenRows;
+use webmail_server::Clerks;
 
-use crate::clerks::Clerks;
 use crate::links::Message;
 
 /// What all sessions share.

@@ -109,7 +109,6 @@ pub struct Engine {
     /// The accounts that the configuration asks for, until they are made.
     pub(crate) making: Making,
     pub(crate) certificates: Certificates,
-    /// When the certificates end, on the first core.
     pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
     pub(crate) events: Events,
     /// The slot of the session that was looked at last: while anything runs short.
@@ -200,7 +199,7 @@ impl Engine {
             self.let_submission(Submission::run);
         }
         if self.outbound.has_work(&self.common.store.own.store, self.common.turn.now) {
-            self.let_mail_leave();
+            self.let_outbound(Outbound::work);
         }
         if self.common.names.is_stirred() || self.common.names.next_deadline() <= self.common.turn.now {
             self.look_names_up();
@@ -261,7 +260,9 @@ impl Engine {
                 Some(Subsystem::Submission) => {
                     self.let_submission(|submission, cx| submission.woken(frame, outcome, cx));
                 }
-                Some(Subsystem::Outbound) => self.queue_woken(frame, entry, outcome),
+                Some(Subsystem::Outbound) => {
+                    self.let_outbound(|outbound, cx| outbound.woken(frame, entry, outcome, cx))
+                }
                 // What is noted for an account has nothing that waits for it.
                 Some(Subsystem::Shards) => self.common.store.forget(outcome),
                 Some(Subsystem::Auth) | None => {
@@ -370,7 +371,7 @@ impl Engine {
         let owner = self.common.connections.owner_of(TurnGate::Handshake);
         if let Some(frame) = owner {
             match self.common.connections.owner(ConnectionId(frame)) {
-                Owner::Outbound(attempt) => self.attempt_stirred(attempt, Stir::Turn),
+                Owner::Outbound(attempt) => self.let_outbound(|outbound, cx| outbound.stirred(attempt, Stir::Turn, cx)),
                 _ => self.session_resumed(frame),
             }
         }
@@ -402,7 +403,7 @@ impl Engine {
                     continue;
                 }
                 Some(Subsystem::Webmail) => self.clerk_signs(frame, entropy),
-                Some(Subsystem::Outbound) => self.attempt_signature_made(frame),
+                Some(Subsystem::Outbound) => self.let_outbound(|outbound, cx| outbound.signature_made(frame, cx)),
                 _ => unreachable!("{entry:?} waits for no job"),
             }
             // Only a frame that is gone has not taken it.
@@ -425,7 +426,9 @@ impl Engine {
         while let Some(Told { at: Continuation { frame, entry }, number, known }) = self.common.names.next_told() {
             match Subsystem::of(entry) {
                 Some(Subsystem::Inbound) => self.session_name_known(frame, number, known),
-                Some(Subsystem::Outbound) => self.attempt_name_known(frame, number, known),
+                Some(Subsystem::Outbound) => {
+                    self.let_outbound(|outbound, cx| outbound.name_known(frame, number, known, cx))
+                }
                 _ => unreachable!("{entry:?} asks about no name"),
             }
         }

@@ -117,7 +117,7 @@ impl Engine {
             kept_for_signatures: common.signer.kept_bytes(),
             visits: common.clerks.under_way(),
             couriers: self.outbound.under_way(),
-            listeners: common.clerks.listeners.count(),
+            listeners: common.clerks.listeners(),
             memory: common.memory.held(),
             uncharged: uncharged.sum(),
             bodies: self.services.web.held(),

@@ -10,6 +10,7 @@
 //! | `cores`, `links` | many of them: what they tell each other |
 //! | `sending` | how a core sends that has no queue of the card's |
 //! | `session` | what happens to a connection, told to its session |
+//! | `requests` | what HTTP sessions and the webmail's request handlers tell each other |
 //! | `handshakes` | how a session begins to speak TLS |
 //! | `replacing` | what certificates tell other cores and sessions |
 //! | `pressure` | who has to go when something runs short |
@@ -21,26 +22,23 @@
 
 extern crate alloc;
 
-mod clerks;
 mod clock;
 mod common;
 mod cores;
 mod engine;
 mod handshakes;
 mod in_use;
-mod letters;
 mod life;
 mod links;
-mod listeners;
 mod making;
 mod outbound;
 mod pressure;
 mod replacing;
+mod requests;
 mod sending;
 mod session;
 mod sizes;
 mod start;
-mod streams;
 
 pub use certificates::CERTIFICATE_PATH;
 pub use configuration::{self, pack};

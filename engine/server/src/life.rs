@@ -9,6 +9,7 @@ use channel::Class;
 use connections::{Handshakes, SERVICES, Security};
 use machine::{CoreId, Instant, Machine, Micros};
 use net::{Address, Counter, Service};
+use outbound::Outbound;
 use store::{Owners, State};
 use tasks::FrameId;
 
@@ -300,7 +301,7 @@ impl Engine {
         self.disk_trouble.again_at = None;
         self.certificates.stop_reading();
         self.submission.stop();
-        self.stop_mail();
+        self.let_outbound(Outbound::stop);
         self.tell_all(Session::stopping);
         self.common.names.stop(&mut self.common.connections);
         self.life = Life::Stopping { until: self.common.turn.now + FAREWELL };

@@ -25,8 +25,8 @@ use signing::Signer;
 use submission::Submission;
 use web::{Web, WebSeed};
 use webmail::WrittenRows;
+use webmail_server::Clerks;
 
-use crate::clerks::Clerks;
 use crate::clock::time_of_day;
 use crate::common::Common;
 use crate::cores::{Papers, Seed};
@@ -81,7 +81,7 @@ impl Engine {
             connections,
             links,
             store,
-            clerks: Clerks::new(),
+            clerks: Clerks::default(),
             rows: WrittenRows::new(),
             hostname,
             directory: Directory::new(&configuration),

@@ -30,8 +30,7 @@ pub(super) const CIRCLE_WITH_CHILDREN: Bound = Bound { most: 12, not_yet: &[] };
 /// Lines of a crate's sources without its tests, by crate. Only crates that are named here have
 /// such a bound.
 pub(super) const CRATE_LINES: &[(&str, usize)] = &[
-    // To be under 4,000.
-    ("engine/server", 4_900),
+    ("engine/server", 3_999),
     ("cli", 5_000),
     // A program of developers, built before each run of the tests.
     ("xtask", 4_000),

@@ -44,7 +44,7 @@ const PLACES: [(&str, Part); 10] = [
     ("engine/server/src/sending", Part::BetweenCores),
     ("engine/net/", Part::Protocol),
     ("engine/http/", Part::Protocol),
-    ("engine/server/src/web", Part::Protocol),
+    ("engine/web/", Part::Protocol),
 ];
 
 /// Instructions of each of [`PARTS`].

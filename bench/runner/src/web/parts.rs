@@ -43,7 +43,7 @@ const PLACES: [(&str, usize); 26] = [
     ("engine/net/src/net/turn", 8),
     ("engine/net/", 1),
     ("engine/http/", 4),
-    ("engine/server/src/web", 4),
+    ("engine/web/", 4),
     ("engine/connections/", 3),
     ("engine/server/src/session", 3),
     ("engine/server/src/common", 3),

@@ -76,7 +76,7 @@ impl Engine {
                 let Common { names, connections, turn, .. } = &mut self.common;
                 names.stream_stirred(turn.now, connection, stir, connections);
             }
-            Owner::Outbound(frame) => self.attempt_stirred(frame, stir),
+            Owner::Outbound(frame) => self.let_outbound(|outbound, cx| outbound.stirred(frame, stir, cx)),
             Owner::Filter(frame) => self.tell(frame, |session, cx| session.filter_stirred(stir, cx)),
             Owner::Session => {}
         }

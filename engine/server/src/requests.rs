@@ -16,32 +16,42 @@ use channel::{Class, Ticket};
 use http::{Reply, Status};
 use machine::{CoreId, Entropy};
 use store::{AccountId, Outcome};
+use submission::Submission;
 use tasks::FrameId;
 use web::WebRequest;
 use webmail::told::{Asked, Replied, Told};
-use webmail::{Piece, QueueTold, Visit};
+use webmail::{QueueTold, Visit};
+use webmail_server::{Clerks, Office, QueueQuestion, giver_of};
 
 use crate::common::Common;
 use crate::engine::Engine;
 use crate::links::Message;
-use crate::listeners::giver_of;
 
 impl Common {
-    /// A piece has come of the message with this number.
-    fn piece_arrived(&mut self, number: u64, piece: Piece) {
-        self.tell_giver(number, Class::Bulk, Asked::Piece(number, piece));
+    /// The clerks, and what they work with.
+    fn clerks_at_work<'a>(
+        &'a mut self,
+        submission: &'a mut Submission,
+        entropy: &'a mut dyn Entropy,
+    ) -> (&'a mut Clerks, Office<'a>) {
+        let Common { clerks, rows, store, directory, signer, compute, hostname, console, turn, .. } = self;
+        let office = Office {
+            archive: store,
+            submission,
+            rows,
+            directory,
+            signer,
+            compute,
+            hostname,
+            console,
+            letter_octets_max: smtp::Settings::default().message_bytes_max,
+            turn: *turn,
+            entropy,
+        };
+        (clerks, office)
     }
 
-    /// The client wants more of the reply with this number.
-    fn reply_wanted(&mut self, number: u64) {
-        self.tell_giver(number, Class::Answer, Asked::Wanted(number));
-    }
-
-    /// Nothing listens any more to the reply with this number, or its message does not come.
-    fn reply_left(&mut self, number: u64) {
-        self.tell_giver(number, Class::Answer, Asked::Left(number));
-    }
-
+    /// Asks this of the core that gave the number.
     fn tell_giver(&mut self, number: u64, class: Class, asked: Asked) {
         let giver = giver_of(number);
         if giver == self.links.own() {
@@ -54,8 +64,8 @@ impl Common {
     pub(crate) fn clerks_asked(&mut self, from: CoreId, asked: Asked) {
         match asked {
             Asked::Visit(frame, visit) => self.clerks.visited(Ticket { core: from, frame }, visit),
-            Asked::Piece(number, piece) => self.clerks.letters.piece_arrived(number, piece),
-            Asked::Wanted(number) => self.clerks.streams.wanted(number),
+            Asked::Piece(number, piece) => self.clerks.piece_arrived(number, piece),
+            Asked::Wanted(number) => self.clerks.reply_wanted(number),
             Asked::Left(number) => {
                 if let Some(letter) = self.clerks.left(number) {
                     self.store.abort(letter);
@@ -73,9 +83,11 @@ impl Engine {
         while let Some(request) = self.services.web.next_request() {
             match request {
                 WebRequest::Visit(account, frame, visit) => self.visit(account, frame, visit),
-                WebRequest::Piece(number, piece) => self.common.piece_arrived(number, piece),
-                WebRequest::Wanted(number) => self.common.reply_wanted(number),
-                WebRequest::Left(number) => self.common.reply_left(number),
+                WebRequest::Piece(number, piece) => {
+                    self.common.tell_giver(number, Class::Bulk, Asked::Piece(number, piece));
+                }
+                WebRequest::Wanted(number) => self.common.tell_giver(number, Class::Answer, Asked::Wanted(number)),
+                WebRequest::Left(number) => self.common.tell_giver(number, Class::Answer, Asked::Left(number)),
                 WebRequest::Certificate(frame, pem) => {
                     let upload = Upload { ticket: Ticket { core: self.core, frame }, pem };
                     self.common.links.tell(self.core, Class::Answer, Message::Upload(Box::new(upload)));
@@ -102,22 +114,35 @@ impl Engine {
     /// Phase 4 too: clerks who can go on do, and answers are brought to who asked.
     #[inline(never)]
     pub(crate) fn let_clerks_work(&mut self, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work((&mut self.submission, &mut self.outbound), entropy);
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.submission, entropy);
         clerks.work(&mut office);
+        self.ask_about_queue();
         self.end_outdated_sessions();
         self.bring_replies();
     }
 
     /// The signature that a request handler has asked for was computed.
     pub(crate) fn clerk_signs(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work((&mut self.submission, &mut self.outbound), entropy);
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.submission, entropy);
         clerks.sign(frame, &mut office);
+        self.ask_about_queue();
     }
 
     /// Another core knows the password that a clerk has told it.
     pub(crate) fn password_known(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
         if self.common.clerks.heard(frame) {
             self.clerk_woken(frame, Outcome::Changed, entropy);
+        }
+    }
+
+    /// What clerks ask about the queue goes to the cores that own the accounts.
+    fn ask_about_queue(&mut self) {
+        while let Some(QueueQuestion { owner, frame, asked }) = self.common.clerks.next_question() {
+            if owner == self.core {
+                self.outbound.asked(Ticket { core: owner, frame }, asked);
+            } else {
+                self.common.links.tell(owner, Class::Answer, Message::QueueAsked(frame, Box::new(asked)));
+            }
         }
     }
 
@@ -142,11 +167,12 @@ impl Engine {
 
     #[inline(never)]
     pub(crate) fn clerk_woken(&mut self, frame: FrameId, outcome: Outcome, entropy: &mut dyn Entropy) {
-        if self.common.clerks.at_work.get(frame).is_none() {
+        if !self.common.clerks.has(frame) {
             return self.common.store.forget(outcome);
         }
-        let (clerks, mut office) = self.common.clerks_at_work((&mut self.submission, &mut self.outbound), entropy);
-        clerks.step(frame, &mut office, |clerk, desk| clerk.woken(outcome, desk));
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.submission, entropy);
+        clerks.woken(frame, outcome, &mut office);
+        self.ask_about_queue();
         self.end_outdated_sessions();
     }
 
@@ -160,13 +186,13 @@ impl Engine {
 
     /// Brings what the request handlers of this core have for others to where it is wanted.
     fn bring_replies(&mut self) {
-        while let Some((ticket, answer)) = self.common.clerks.answers.pop_front() {
+        while let Some((ticket, answer)) = self.common.clerks.next_answer() {
             match ticket.core == self.core {
                 true => self.session_visit_answered(ticket.frame, answer),
                 false => self.tell_visitor(ticket, Replied::Visit(ticket.frame, Box::new(answer))),
             }
         }
-        while let Some((ticket, told)) = self.common.clerks.news.pop_front() {
+        while let Some((ticket, told)) = self.common.clerks.next_news() {
             match ticket.core == self.core {
                 true => self.session_reply_goes_on(ticket.frame, told),
                 false => self.tell_visitor(ticket, Replied::GoesOn(ticket.frame, Box::new(told))),

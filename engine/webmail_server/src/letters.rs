@@ -85,7 +85,7 @@ pub(crate) fn too_many() -> Reply {
 
 impl Clerks {
     /// Clerks to whom pieces have come take them.
-    pub(crate) fn take_pieces(&mut self, office: &mut Office<'_>) {
+    pub fn take_pieces(&mut self, office: &mut Office<'_>) {
         while let Some((frame, piece)) = self.letters.next_piece() {
             if piece.is_last && !self.is_known(frame, office) {
                 self.session_of_letter_ended(frame);
@@ -96,7 +96,7 @@ impl Clerks {
 
     /// Nobody listens any more to the open reply with this number, or nothing more comes of the letter. What its clerk has asked for comes back to nobody, and a letter that he had begun
     /// is to be given up.
-    pub(crate) fn left(&mut self, number: u64) -> Option<LetterId> {
+    pub fn left(&mut self, number: u64) -> Option<LetterId> {
         self.listeners.left(number);
         let frame = self.streams.end(number).or_else(|| self.letters.end(number))?;
         self.gone(frame)

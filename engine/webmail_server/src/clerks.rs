@@ -7,35 +7,28 @@
 //! - A visit gets one answer, also while the machine stops.
 //! - There are at most [`CLERKS_MAX`] clerks, beside those whose replies have begun (`streams.rs`) or to whom letters come (`letters.rs`); visits that find all of them at work wait, first come first served.
 
-mod desk;
-mod messages;
-
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use accounts::Directory;
-use channel::{Links, Ticket};
+use channel::Ticket;
 use compute::Compute;
 use http::End;
 use machine::ConsoleLines;
 use machine::{CoreId, Entropy, Turn};
-use outbound::Outbound;
 use shards::{Archive, LetterId};
 use signing::{Signer, Signing};
 use store::{AccountId, AccountInfo, Outcome, Store};
 use submission::Submission;
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::told::{Answer, Told};
-use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
+use webmail::{Clerk, Digest, Next, Piece, QueueAsked, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
 
-use crate::common::Common;
+use crate::desk::Point;
 use crate::letters::{self, LETTERS_MAX, Letters};
-use crate::links::Message;
 use crate::listeners::{Listeners, number_of};
 use crate::streams::{self, STREAMS_MAX, Streams};
-
-use desk::Point;
 
 /// Clerks of a core.
 const CLERKS_MAX: usize = 64;
@@ -47,7 +40,7 @@ const SESSIONS_MAX: usize = 4096;
 const NOBODY: FrameId = FrameId::new(u32::MAX, 0);
 
 /// The clerks of a core.
-pub(crate) struct Clerks {
+pub struct Clerks {
     sessions: Sessions,
     at_work: FrameTable<Working>,
     /// Those who found the store busy.
@@ -64,6 +57,18 @@ pub(crate) struct Clerks {
     numbered: u64,
     /// What is told on those that are open.
     news: VecDeque<(Ticket, Told)>,
+    /// What is asked about the queue.
+    questions: VecDeque<QueueQuestion>,
+}
+
+/// A question about entries of the queue.
+pub struct QueueQuestion {
+    /// The core whose accounts have the entries.
+    pub owner: CoreId,
+    /// The frame that waits for the reply.
+    pub frame: FrameId,
+    /// What is asked.
+    pub asked: QueueAsked,
 }
 
 /// A clerk at work.
@@ -85,22 +90,29 @@ struct Working {
 }
 
 /// What clerks work with.
-pub(crate) struct Office<'a> {
-    pub(crate) links: &'a mut Links<Message>,
-    pub(crate) archive: &'a mut Archive,
-    pub(crate) submission: &'a mut Submission,
-    pub(crate) outbound: &'a mut Outbound,
-    pub(crate) rows: &'a mut WrittenRows,
-    pub(crate) directory: &'a Directory,
-    pub(crate) signer: &'a mut Signer,
-    pub(crate) compute: &'a mut Compute,
-    pub(crate) hostname: &'a str,
+pub struct Office<'a> {
+    /// The stores of all cores, as one.
+    pub archive: &'a mut Archive,
+    /// Messages that are held.
+    pub submission: &'a mut Submission,
+    /// Rows that lists had before.
+    pub rows: &'a mut WrittenRows,
+    /// Addresses and their accounts.
+    pub directory: &'a Directory,
+    /// What signs messages of our domains.
+    pub signer: &'a mut Signer,
+    /// Password hashes and signatures under way.
+    pub compute: &'a mut Compute,
+    /// The name of this machine.
+    pub hostname: &'a str,
     /// What the console is told.
-    pub(crate) console: &'a mut ConsoleLines,
+    pub console: &'a mut ConsoleLines,
     /// How long a message may be, in octets.
-    pub(crate) letter_octets_max: u64,
-    pub(crate) turn: Turn,
-    pub(crate) entropy: &'a mut dyn Entropy,
+    pub letter_octets_max: u64,
+    /// The clocks of this turn.
+    pub turn: Turn,
+    /// Randomness.
+    pub entropy: &'a mut dyn Entropy,
 }
 
 /// The same, for one of them.
@@ -111,10 +123,11 @@ pub(crate) struct At<'a, 'b> {
     pub(crate) signing: &'a mut Option<Box<Signing>>,
     pub(crate) unheard: &'a mut u8,
     pub(crate) told: &'a mut Vec<QueueTold>,
+    pub(crate) questions: &'a mut VecDeque<QueueQuestion>,
 }
 
-impl Clerks {
-    pub(crate) fn new() -> Clerks {
+impl Default for Clerks {
+    fn default() -> Clerks {
         Clerks {
             sessions: Sessions::new(SESSIONS_MAX),
             at_work: FrameTable::with_capacity(CLERKS_MAX + STREAMS_MAX + LETTERS_MAX),
@@ -126,16 +139,19 @@ impl Clerks {
             letters: Letters::default(),
             numbered: 0,
             news: VecDeque::new(),
+            questions: VecDeque::new(),
         }
     }
+}
 
+impl Clerks {
     /// Somebody comes.
-    pub(crate) fn visited(&mut self, visitor: Ticket, visit: Box<Visit>) {
+    pub fn visited(&mut self, visitor: Ticket, visit: Box<Visit>) {
         self.waiting.push_back((visitor, visit));
     }
 
     /// Those who can go on do.
-    fn work(&mut self, office: &mut Office<'_>) {
+    pub fn work(&mut self, office: &mut Office<'_>) {
         for frame in core::mem::take(&mut self.again) {
             self.step(frame, office, |clerk, desk| clerk.go_on(desk));
         }
@@ -207,26 +223,66 @@ impl Clerks {
     }
 
     /// The session is over by which the letter comes to this clerk.
-    pub(crate) fn session_of_letter_ended(&mut self, frame: FrameId) {
+    pub fn session_of_letter_ended(&mut self, frame: FrameId) {
         if let Some(working) = self.at_work.get_mut(frame) {
             working.clerk.session_ended();
         }
     }
 
     /// Whether the session still stands by whose request this clerk works.
-    pub(crate) fn is_known(&mut self, frame: FrameId, office: &Office<'_>) -> bool {
+    pub fn is_known(&mut self, frame: FrameId, office: &Office<'_>) -> bool {
         let Some(working) = self.at_work.get_mut(frame) else { return false };
         let account = office.archive.own.store.account(working.clerk.account());
         account.is_some_and(|account| self.sessions.is_known(&account, &working.clerk.session(), office.turn.wall))
     }
 
     /// Nobody waits any more for what this clerk does. The letter that he had begun.
-    pub(crate) fn gone(&mut self, frame: FrameId) -> Option<LetterId> {
+    pub fn gone(&mut self, frame: FrameId) -> Option<LetterId> {
         self.at_work.remove(frame)?.letter
     }
 
+    /// What the clerk of this frame has asked the store for has come, or is done.
+    pub fn woken(&mut self, frame: FrameId, outcome: Outcome, office: &mut Office<'_>) {
+        self.step(frame, office, |clerk, desk| clerk.woken(outcome, desk));
+    }
+
+    /// Whether a clerk works in this frame.
+    pub fn has(&self, frame: FrameId) -> bool {
+        self.at_work.get(frame).is_some()
+    }
+
+    /// A piece of the message with this number has come.
+    pub fn piece_arrived(&mut self, number: u64, piece: Piece) {
+        self.letters.piece_arrived(number, piece);
+    }
+
+    /// The client wants more of the reply with this number.
+    pub fn reply_wanted(&mut self, number: u64) {
+        self.streams.wanted(number);
+    }
+
+    /// Pages that are told of changes.
+    pub fn listeners(&self) -> usize {
+        self.listeners.count()
+    }
+
+    /// The next answer to a visit.
+    pub fn next_answer(&mut self) -> Option<(Ticket, Answer)> {
+        self.answers.pop_front()
+    }
+
+    /// What is told next on a reply that stays open.
+    pub fn next_news(&mut self) -> Option<(Ticket, Told)> {
+        self.news.pop_front()
+    }
+
+    /// The next question about the queue.
+    pub fn next_question(&mut self) -> Option<QueueQuestion> {
+        self.questions.pop_front()
+    }
+
     /// The signature that a request handler waits for was computed.
-    fn sign(&mut self, frame: FrameId, office: &mut Office<'_>) {
+    pub fn sign(&mut self, frame: FrameId, office: &mut Office<'_>) {
         let Some(signing) = self.at_work.get_mut(frame).and_then(|working| working.signing.as_mut()) else { return };
         if signing.take_signature(office.compute) {
             self.step(frame, office, |clerk, desk| clerk.woken(Outcome::Room, desk));
@@ -242,7 +298,8 @@ impl Clerks {
         let Some(working) = self.at_work.get_mut(frame) else { return };
         let Working { visitor, form_bytes, clerk, letter, signing, unheard, told, number } = working;
         let continuation = Continuation { frame, entry: Point::Asked.entry() };
-        match step(clerk, &mut At { office, continuation, letter, signing, unheard, told }) {
+        let questions = &mut self.questions;
+        match step(clerk, &mut At { office, continuation, letter, signing, unheard, told, questions }) {
             Next::Woken => {}
             Next::Turn => self.again.push(frame),
             Next::Taken => {
@@ -317,7 +374,7 @@ impl Clerks {
     }
 
     /// Another core has heard what the clerk of this frame told it. Whether all have.
-    fn heard(&mut self, frame: FrameId) -> bool {
+    pub fn heard(&mut self, frame: FrameId) -> bool {
         self.at_work.get_mut(frame).is_some_and(|working| {
             working.unheard = working.unheard.saturating_sub(1);
             working.unheard == 0
@@ -325,7 +382,7 @@ impl Clerks {
     }
 
     /// A core has told what the clerk of this frame asks about the queue. Whether all have.
-    fn told(&mut self, frame: FrameId, told: QueueTold) -> bool {
+    pub fn told(&mut self, frame: FrameId, told: QueueTold) -> bool {
         if let Some(working) = self.at_work.get_mut(frame) {
             working.told.push(told);
         }
@@ -333,7 +390,7 @@ impl Clerks {
     }
 
     /// Whether somebody can go on at once, or is to be told of a change.
-    pub(crate) fn has_work(&self, store: &Store) -> bool {
+    pub fn has_work(&self, store: &Store) -> bool {
         !self.again.is_empty() || !self.answers.is_empty() || self.can_go_on() || self.has_news(store)
     }
 
@@ -342,7 +399,7 @@ impl Clerks {
     }
 
     /// Whether a visit can be taken up at once, or a piece, a reply go on, or somebody who listens be told more. Who found the store busy waits for a turn that something else brings: the store is busy with something.
-    pub(crate) fn can_go_on(&self) -> bool {
+    pub fn can_go_on(&self) -> bool {
         self.has_visits() || self.letters.has_pieces() || self.streams.has_wanted() || self.listeners.has_concerned()
     }
 
@@ -356,7 +413,7 @@ impl Clerks {
     }
 
     /// Visits that have no answer.
-    pub(crate) fn under_way(&self) -> usize {
+    pub fn under_way(&self) -> usize {
         self.at_work.len() + self.waiting.len() + self.answers.len()
     }
 }
@@ -364,34 +421,5 @@ impl Clerks {
 impl Working {
     fn begin(visitor: Ticket, form_bytes: usize, clerk: Box<Clerk>) -> Working {
         Working { visitor, form_bytes, clerk, letter: None, signing: None, unheard: 0, told: Vec::new(), number: None }
-    }
-}
-
-impl Common {
-    /// The clerks, and what they and others work with.
-    pub(crate) fn clerks_at_work<'a>(
-        &'a mut self,
-        (submission, outbound): (&'a mut Submission, &'a mut Outbound),
-        entropy: &'a mut dyn Entropy,
-    ) -> (&'a mut Clerks, Office<'a>) {
-        let Common { clerks, links, rows, store, directory, signer, compute, hostname, console, turn, .. } = self;
-        let letter_octets_max = smtp::Settings::default().message_bytes_max;
-        let archive = store;
-        let office = Office {
-            links,
-            archive,
-            submission,
-            outbound,
-            rows,
-            directory,
-            signer,
-            compute,
-            hostname,
-            console,
-            letter_octets_max,
-            turn: *turn,
-            entropy,
-        };
-        (clerks, office)
     }
 }

@@ -126,6 +126,6 @@ pub(crate) fn number_of(count: u64, core: CoreId) -> u64 {
 }
 
 /// The core that gave a reply its number.
-pub(crate) fn giver_of(number: u64) -> CoreId {
+pub fn giver_of(number: u64) -> CoreId {
     CoreId(number as u8)
 }

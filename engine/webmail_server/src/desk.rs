@@ -1,23 +1,19 @@
 //! What a clerk works with, as the webmail asks for it: the store of this core, the way of letters to all others, and what all cores know of the queue.
 
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
 
-use channel::{Class, Ticket};
 use machine::{CoreId, Micros, UnixTime};
 use store::{AccountId, Closing, Guid, MailboxId, Origin, Recipient, Refusal, Store, Uid};
 use tasks::{Continuation, Subsystem};
 use webmail::{Desk, Excess, Posting, QueueAsked, QueueTold, Which, WrittenRows};
 
-use crate::links::Message;
-
-use super::{At, Office};
+use crate::clerks::{At, Office, QueueQuestion};
 
 tasks::points! {
     /// Where a request handler of the webmail waits for the store.
-    pub(crate) enum Point of Subsystem::Webmail;
+    pub enum Point of Subsystem::Webmail;
     /// Something was asked for.
     Asked,
     /// A signature is computed.
@@ -144,20 +140,14 @@ impl Desk for At<'_, '_> {
     }
 
     fn ask_queue(&mut self, asked: &QueueAsked) {
-        let ticket = Ticket { core: self.office.links.own(), frame: self.continuation.frame };
+        let archive = &self.office.archive;
         let owners: Vec<CoreId> = match asked {
-            QueueAsked::Handle(_, Which::One(posted)) => [self.office.archive.owner(posted.account)].into(),
-            QueueAsked::Look(_) | QueueAsked::Handle(_, Which::Domain(_)) => self.office.archive.all_owners().collect(),
+            QueueAsked::Handle(_, Which::One(posted)) => [archive.owner(posted.account)].into(),
+            QueueAsked::Look(_) | QueueAsked::Handle(_, Which::Domain(_)) => archive.all_owners().collect(),
         };
         *self.unheard = owners.len() as u8;
-        for owner in owners {
-            if owner == ticket.core {
-                self.office.outbound.asked(ticket, asked.clone());
-            } else {
-                let message = Message::QueueAsked(ticket.frame, Box::new(asked.clone()));
-                self.office.links.tell(owner, Class::Answer, message);
-            }
-        }
+        let frame = self.continuation.frame;
+        self.questions.extend(owners.into_iter().map(|owner| QueueQuestion { owner, frame, asked: asked.clone() }));
     }
 
     fn queue_told(&mut self) -> Vec<QueueTold> {
