@@ -28,10 +28,10 @@ use tasks::{Budget, Continuation, FrameId, Subsystem};
 
 use crate::clock::time_of_day;
 use crate::common::Common;
+use crate::crowding::{Crowding, Shedding};
 use crate::life::{DiskTrouble, Ending, Life};
 use crate::links::Message;
 use crate::making::Making;
-use crate::pressure::{Crowding, Shedding};
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::{Context, Services, Session};
 use crate::sizes::Sizes;

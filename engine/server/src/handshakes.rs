@@ -10,69 +10,17 @@
 //! - A session holds the gate, or waits at it, exactly while its handshake is [`Stage::Queued`].
 
 use connections::{Channel, Handshakes, Security, TurnGate};
-use machine::{Instant, Micros};
+use machine::Micros;
 use sometimes::sometimes;
 use tls::Event;
 
 use crate::common::Common;
-use crate::session::{Context, GREETING_PATIENCE, Session, Talk, WaitsFor};
-
-/// How long a handshake may take, without the time in which the client's TCP has not acknowledged all
-/// that we sent.
-const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(10);
+use crate::session::{Context, GREETING_PATIENCE, Handshake, LOOK, Session, Stage, Talk};
 
 /// How much of that time is left out, in all. TCP notices a path that drops long segments silently only
 /// by timeouts. They take 15 times the first one, which is three seconds if a SYN was lost (RFC 6298
 /// section 5.7).
 const NETWORK_PATIENCE: Micros = Micros::from_secs(50);
-
-/// How often a handshake is looked at for that.
-pub(crate) const LOOK: Micros = Micros::from_secs(1);
-
-/// A handshake that is not done.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Handshake {
-    stage: Stage,
-    /// The time that was left out so far.
-    unacknowledged: Micros,
-    looked_at: Instant,
-    /// When the client's time is up. It moves on while the handshake waits for its turn, and while data
-    /// is unacknowledged.
-    ends_at: Instant,
-    queued_at: Instant,
-}
-
-/// What a handshake waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Stage {
-    /// The client.
-    Bytes,
-    /// Its turn.
-    Queued,
-    /// Room for what it will say.
-    Room,
-}
-
-impl Handshake {
-    /// One whose client has not said anything yet.
-    pub(crate) fn new(now: Instant) -> Handshake {
-        Handshake {
-            stage: Stage::Bytes,
-            unacknowledged: Micros(0),
-            looked_at: now,
-            ends_at: now + HANDSHAKE_PATIENCE,
-            queued_at: now,
-        }
-    }
-
-    pub(crate) fn waits_for(&self) -> WaitsFor {
-        match self.stage {
-            Stage::Bytes => WaitsFor::Bytes,
-            Stage::Queued => WaitsFor::Us,
-            Stage::Room => WaitsFor::SendRoom,
-        }
-    }
-}
 
 impl Session {
     /// Whether it is in a handshake.

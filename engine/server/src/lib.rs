@@ -13,7 +13,7 @@
 //! | `requests` | what HTTP sessions and the webmail's request handlers tell each other |
 //! | `handshakes` | how a session begins to speak TLS |
 //! | `replacing` | what certificates tell other cores and sessions |
-//! | `pressure` | who has to go when something runs short |
+//! | `pressure`, `crowding` | who has to go when something runs short |
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
 //! | `common` | the parts of a core |
@@ -25,6 +25,7 @@ extern crate alloc;
 mod clock;
 mod common;
 mod cores;
+mod crowding;
 mod engine;
 mod handshakes;
 mod in_use;

@@ -6,70 +6,27 @@
 //! costs nothing before it is needed, and a session that waits for us is never touched; but for one whose letter is for accounts of
 //! several cores: it holds buffers of one while it waits for another's, and two such could wait for each other for ever.
 //!
-//! Connections are shared by addresses and networks ([`Crowding`]). Before a new client has to be
+//! Connections are shared by addresses and networks ([`crate::crowding::Crowding`]). Before a new client has to be
 //! sent away, those that have the most lose their idle ones, at once and whatever they say:
 //! commands that lead to nothing keep no connection.
 
 use inbound::Inbound;
 use machine::{Instant, Micros};
-use mail::Strangers;
 use sometimes::sometimes;
 
 use crate::common::Common;
+use crate::crowding::{LOOK_INTERVAL, Mark, PATIENCE, Shedding};
 use crate::engine::Engine;
 use crate::session::{Context, Session, WaitsFor};
 
-/// How long a session may stand still while there is not enough for all.
-const PATIENCE: Micros = Micros::from_secs(10);
 /// The same while there is next to nothing left, and those who do go on have to stop.
 const PATIENCE_IN_NEED: Micros = Micros::from_secs(1);
 /// Sessions that are ended in one turn while the machine's reserve of memory is touched.
 const SHED_PER_TURN: usize = 64;
-/// How much the first of these keep at least, in bytes.
-const SHED_FROM: usize = 64 << 10;
 /// The time between two turns that end some, if nothing else brings one.
 const SHED_INTERVAL: Micros = Micros::from_millis(10);
 /// Sessions that are looked at in one turn.
 const LOOKS_PER_TURN: usize = 256;
-/// The share of all connections that an address may always have, idle or not.
-const SHARE_FAIR: u32 = 8;
-/// The time between two turns that look, if nothing else brings one.
-const LOOK_INTERVAL: Micros = Micros::from_millis(100);
-
-/// How far a session had come, and when that was seen first: in milliseconds, on a circle of 49 days.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
-    bytes_moved: u32,
-    since_ms: u32,
-}
-
-/// Which addresses have the largest shares of all connections, as far as it was looked at lately.
-#[derive(Default)]
-pub(crate) struct Crowding {
-    looked_at: Option<Instant>,
-    share_max: u32,
-    /// When one of them lost a connection last.
-    thinned_at: Option<Instant>,
-}
-
-impl Crowding {
-    /// While connections run short: the share beyond which an address loses idle ones, half of the
-    /// largest there is.
-    fn share(&mut self, common: &Common, strangers: &Strangers) -> Option<u32> {
-        if !common.connections.is_tight() {
-            return None;
-        }
-        if self.looked_at.is_none_or(|at| common.turn.now >= at + LOOK_INTERVAL) {
-            (self.looked_at, self.share_max) = (Some(common.turn.now), strangers.share_max());
-        }
-        Some((self.share_max / 2).max(SHARE_FAIR))
-    }
-
-    /// Whether those with the largest shares make room, so that others need not.
-    fn makes_room(&self, now: Instant) -> bool {
-        self.thinned_at.is_some_and(|at| now < at + PATIENCE)
-    }
-}
 
 /// What there is not enough of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,20 +46,6 @@ enum Shortage {
     Memory,
     /// Connections.
     Connections,
-}
-
-/// The order in which connections end while the machine's reserve of memory is touched: those that
-/// keep most go first.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shedding {
-    /// Bytes that a session keeps at least to be ended next.
-    from: usize,
-}
-
-impl Shedding {
-    pub(crate) const fn new() -> Shedding {
-        Shedding { from: SHED_FROM }
-    }
 }
 
 impl Engine {

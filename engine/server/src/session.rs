@@ -8,6 +8,7 @@
 //! for what nobody will bring.
 
 mod context;
+mod handshake;
 mod records;
 mod telling;
 mod waits_for;
@@ -26,11 +27,11 @@ use web::HttpConversation;
 use webmail::told::Told;
 
 use crate::common::Common;
-use crate::handshakes::{Handshake, LOOK};
-use crate::pressure::Mark;
+use crate::crowding::Mark;
 use crate::sizes::SESSION_BYTES;
 
 pub(crate) use context::{Context, Services};
+pub(crate) use handshake::{Handshake, LOOK, Stage};
 pub(crate) use waits_for::WaitsFor;
 
 /// The longest greeting, in bytes. What has no room for it waits.

@@ -1,0 +1,64 @@
+//! What is remembered while something runs short: who has too many connections, and who goes next.
+
+use machine::{Instant, Micros};
+use mail::Strangers;
+
+use crate::common::Common;
+
+/// How much a session keeps at least that is ended first while memory is low, in bytes.
+const SHED_FROM: usize = 64 << 10;
+/// The share of all connections that an address may always have, idle or not.
+const SHARE_FAIR: u32 = 8;
+/// How long a session may stand still while there is not enough for all.
+pub(crate) const PATIENCE: Micros = Micros::from_secs(10);
+/// The time between two turns that look, if nothing else brings one.
+pub(crate) const LOOK_INTERVAL: Micros = Micros::from_millis(100);
+
+/// How far a session had come, and when that was seen first: in milliseconds, on a circle of 49 days.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub(crate) bytes_moved: u32,
+    pub(crate) since_ms: u32,
+}
+
+/// Which addresses have the largest shares of all connections, as far as it was looked at lately.
+#[derive(Default)]
+pub(crate) struct Crowding {
+    looked_at: Option<Instant>,
+    share_max: u32,
+    /// When one of them lost a connection last.
+    pub(crate) thinned_at: Option<Instant>,
+}
+
+impl Crowding {
+    /// While connections run short: the share beyond which an address loses idle ones, half of the
+    /// largest there is.
+    pub(crate) fn share(&mut self, common: &Common, strangers: &Strangers) -> Option<u32> {
+        if !common.connections.is_tight() {
+            return None;
+        }
+        if self.looked_at.is_none_or(|at| common.turn.now >= at + LOOK_INTERVAL) {
+            (self.looked_at, self.share_max) = (Some(common.turn.now), strangers.share_max());
+        }
+        Some((self.share_max / 2).max(SHARE_FAIR))
+    }
+
+    /// Whether those with the largest shares make room, so that others need not.
+    pub(crate) fn makes_room(&self, now: Instant) -> bool {
+        self.thinned_at.is_some_and(|at| now < at + PATIENCE)
+    }
+}
+
+/// The order in which connections end while the machine's reserve of memory is touched: those that
+/// keep most go first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shedding {
+    /// Bytes that a session keeps at least to be ended next.
+    pub(crate) from: usize,
+}
+
+impl Shedding {
+    pub(crate) const fn new() -> Shedding {
+        Shedding { from: SHED_FROM }
+    }
+}

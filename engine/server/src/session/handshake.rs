@@ -1,0 +1,57 @@
+//! A handshake of TLS that is not done.
+
+use machine::{Instant, Micros};
+
+use super::waits_for::WaitsFor;
+
+/// How long a handshake may take, without the time in which the client's TCP has not acknowledged all
+/// that we sent.
+const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(10);
+
+/// How often a handshake is looked at while the client's TCP acknowledges nothing.
+pub(crate) const LOOK: Micros = Micros::from_secs(1);
+
+/// A handshake that is not done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handshake {
+    pub(crate) stage: Stage,
+    /// The time that was left out so far.
+    pub(crate) unacknowledged: Micros,
+    pub(crate) looked_at: Instant,
+    /// When the client's time is up. It moves on while the handshake waits for its turn, and while data
+    /// is unacknowledged.
+    pub(crate) ends_at: Instant,
+    pub(crate) queued_at: Instant,
+}
+
+/// What a handshake waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// The client.
+    Bytes,
+    /// Its turn.
+    Queued,
+    /// Room for what it will say.
+    Room,
+}
+
+impl Handshake {
+    /// One whose client has not said anything yet.
+    pub(crate) fn new(now: Instant) -> Handshake {
+        Handshake {
+            stage: Stage::Bytes,
+            unacknowledged: Micros(0),
+            looked_at: now,
+            ends_at: now + HANDSHAKE_PATIENCE,
+            queued_at: now,
+        }
+    }
+
+    pub(crate) fn waits_for(&self) -> WaitsFor {
+        match self.stage {
+            Stage::Bytes => WaitsFor::Bytes,
+            Stage::Queued => WaitsFor::Us,
+            Stage::Room => WaitsFor::SendRoom,
+        }
+    }
+}
