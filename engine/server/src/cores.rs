@@ -165,7 +165,7 @@ impl Engine {
                     parcels.came_home(parcel);
                 }
             }
-            Message::Upload(upload) => self.certificates.upload_arrived(*upload),
+            Message::Upload(upload) => self.services.certificates.upload_arrived(*upload),
             Message::Certificates(shown) => {
                 self.let_certificates(|certificates, cx| certificates.arrived(from, shown, cx))
             }
@@ -192,7 +192,7 @@ impl Engine {
             }
             Message::ClerksAsked(asked) => self.common.clerks_asked(from, asked),
             Message::ClerksReplied(replied) => self.clerks_replied(from, replied),
-            Message::QueueAsked(frame, asked) => self.outbound.asked(Ticket { core: from, frame }, *asked),
+            Message::QueueAsked(frame, asked) => self.services.outbound.asked(Ticket { core: from, frame }, *asked),
             Message::QueueTold(frame, told) => self.queue_told(frame, *told, machine),
             Message::Over => self.common.links.end(from),
         }

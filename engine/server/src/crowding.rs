@@ -14,6 +14,19 @@ pub(crate) const PATIENCE: Micros = Micros::from_secs(10);
 /// The time between two turns that look, if nothing else brings one.
 pub(crate) const LOOK_INTERVAL: Micros = Micros::from_millis(100);
 
+/// What is remembered of shortages.
+#[derive(Default)]
+pub(crate) struct Relief {
+    /// The slot of the session that was looked at last: while anything runs short.
+    pub(crate) hand: usize,
+    /// Of which addresses there are too many connections, while connections run short.
+    pub(crate) crowding: Crowding,
+    /// Which sessions go next while the machine's memory is nearly gone.
+    pub(crate) shedding: Shedding,
+    /// Whether anything ran short at the end of the last turn.
+    pub(crate) runs_short: bool,
+}
+
 /// How far a session had come, and when that was seen first: in milliseconds, on a circle of 49 days.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
@@ -57,8 +70,8 @@ pub(crate) struct Shedding {
     pub(crate) from: usize,
 }
 
-impl Shedding {
-    pub(crate) const fn new() -> Shedding {
+impl Default for Shedding {
+    fn default() -> Shedding {
         Shedding { from: SHED_FROM }
     }
 }

@@ -28,7 +28,7 @@ use tasks::{Budget, Continuation, FrameId, Subsystem};
 
 use crate::clock::time_of_day;
 use crate::common::Common;
-use crate::crowding::{Crowding, Shedding};
+use crate::crowding::Relief;
 use crate::life::{DiskTrouble, Ending, Life};
 use crate::links::Message;
 use crate::making::Making;
@@ -99,8 +99,6 @@ pub struct Engine {
     others_transmit_first: bool,
     pub(crate) common: Common,
     pub(crate) services: Services,
-    pub(crate) submission: Submission,
-    pub(crate) outbound: Outbound,
     /// The session of each connection, in the connection's slot.
     pub(crate) sessions: Vec<Option<Session>>,
     pub(crate) life: Life,
@@ -108,17 +106,10 @@ pub struct Engine {
     pub(crate) sizes: Sizes,
     /// The accounts that the configuration asks for, until they are made.
     pub(crate) making: Making,
-    pub(crate) certificates: Certificates,
     pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
     pub(crate) events: Events,
-    /// The slot of the session that was looked at last: while anything runs short.
-    pub(crate) hand: usize,
-    /// Of which addresses there are too many connections, while connections run short.
-    pub(crate) crowding: Crowding,
-    /// Which sessions go next while the machine's memory is nearly gone.
-    pub(crate) shedding: Shedding,
-    /// Whether anything ran short at the end of the last turn.
-    pub(crate) runs_short: bool,
+    /// What is remembered while anything runs short.
+    pub(crate) relief: Relief,
     /// A phase of this turn left something undone.
     pub(crate) unfinished: bool,
     /// Nothing has happened in this turn so far: no frame, no message, no session that goes on.
@@ -134,10 +125,8 @@ impl Engine {
         core: CoreId,
         parcels: Option<Parcels>,
         (common, services): (Common, Services),
-        (submission, outbound): (Submission, Outbound),
         sizes: Sizes,
         making: Making,
-        certificates: Certificates,
     ) -> Engine {
         Engine {
             core,
@@ -146,20 +135,14 @@ impl Engine {
             others_transmit_first: true,
             common,
             services,
-            submission,
-            outbound,
             sessions: (0..sizes.connections).map(|_| None).collect(),
             life: Life::Opening,
             disk_trouble: DiskTrouble::default(),
             sizes,
             making,
-            certificates,
             scratch: Box::new([0; SCRATCH_BYTES]),
             events: Events::new(),
-            hand: 0,
-            crowding: Crowding::default(),
-            shedding: Shedding::new(),
-            runs_short: false,
+            relief: Relief::default(),
             unfinished: false,
             is_quiet: true,
             next_computed: Computed::Handshake,
@@ -195,21 +178,21 @@ impl Engine {
         if self.common.clerks.has_work(&self.common.store.own.store) {
             self.let_clerks_work(machine);
         }
-        if self.submission.has_work(self.common.turn.now) {
+        if self.services.submission.has_work(self.common.turn.now) {
             self.let_submission(Submission::run);
         }
-        if self.outbound.has_work(&self.common.store.own.store, self.common.turn.now) {
+        if self.services.outbound.has_work(&self.common.store.own.store, self.common.turn.now) {
             self.let_outbound(Outbound::work);
         }
         if self.common.names.is_stirred() || self.common.names.next_deadline() <= self.common.turn.now {
             self.look_names_up();
         }
         self.live(machine);
-        if self.certificates.is_to_look_at_ends(self.common.turn.now) {
+        if self.services.certificates.is_to_look_at_ends(self.common.turn.now) {
             self.let_certificates(Certificates::look_at_ends);
         }
         self.own_messages(machine);
-        if self.certificates.has_uploads() {
+        if self.services.certificates.has_uploads() {
             self.let_certificates(Certificates::take_up);
         }
         // What was said meanwhile to HTTP sessions may have made them want more.
@@ -437,7 +420,7 @@ impl Engine {
     /// Lets submission act.
     fn let_submission(&mut self, act: impl FnOnce(&mut Submission, &mut submission::Context<'_>)) {
         let Common { turn, store, directory, .. } = &mut self.common;
-        act(&mut self.submission, &mut submission::Context { turn: *turn, store, directory });
+        act(&mut self.services.submission, &mut submission::Context { turn: *turn, store, directory });
     }
 
     /// What the stores of all cores want of the disk.
@@ -461,28 +444,32 @@ impl Engine {
         {
             return Next::Stopped(ending);
         }
-        self.runs_short = self.is_short();
+        self.relief.runs_short = self.is_short();
         let has_more =
             self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.can_go_on();
         let has_more = has_more
             || self.services.web.has_requests()
-            || self.submission.has_to_look()
+            || self.services.submission.has_to_look()
             || self.common.names.is_stirred();
-        let has_more = has_more || self.outbound.has_to_look() || self.common.links.has_own();
-        if has_more || self.common.connections.has_ready() || self.is_hurried() || self.certificates.can_take_up() {
+        let has_more = has_more || self.services.outbound.has_to_look() || self.common.links.has_own();
+        if has_more
+            || self.common.connections.has_ready()
+            || self.is_hurried()
+            || self.services.certificates.can_take_up()
+        {
             return Next::Now;
         }
         let next = self
             .common
             .connections
             .next_deadline()
-            .min(Instant::or_never(self.submission.next_deadline()))
-            .min(Instant::or_never(self.outbound.next_deadline()))
+            .min(Instant::or_never(self.services.submission.next_deadline()))
+            .min(Instant::or_never(self.services.outbound.next_deadline()))
             .min(self.common.names.next_deadline())
             .min(Instant::or_never(self.life.next_deadline()))
             .min(Instant::or_never(self.next_try_to_make()))
             .min(Instant::or_never(self.disk_trouble.again_at))
-            .min(self.certificates.next_deadline())
+            .min(self.services.certificates.next_deadline())
             .min(Instant::or_never(self.next_look()))
             .min(Instant::or_never(self.common.compute.next_deadline()));
         Next::At(if buggify!(WakeUpLate) { next + LATE } else { next })

@@ -116,7 +116,7 @@ impl Engine {
             kept_for_filter: inbound.kept_for_filter,
             kept_for_signatures: common.signer.kept_bytes(),
             visits: common.clerks.under_way(),
-            couriers: self.outbound.under_way(),
+            couriers: self.services.outbound.under_way(),
             listeners: common.clerks.listeners(),
             memory: common.memory.held(),
             uncharged: uncharged.sum(),

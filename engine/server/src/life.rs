@@ -121,7 +121,7 @@ impl Engine {
     pub(crate) fn is_hurried(&self) -> bool {
         match self.life {
             Life::MakingAccounts => self.making.is_to_go_on(self.common.turn.now),
-            Life::ReadingCertificates => self.certificates.is_to_be_read(self.common.turn.now),
+            Life::ReadingCertificates => self.services.certificates.is_to_be_read(self.common.turn.now),
             Life::Stopping { .. } => self.is_alone(),
             Life::Leaving { .. } => self.has_nothing_left(),
             Life::AwaitingOthers { .. } => self.are_others_over(),
@@ -255,7 +255,7 @@ impl Engine {
         let Some(owners) = owners.or_else(|| store.share_out(links.cores())) else { return };
         self.life = Life::Sharing(Some(owners));
         if store.is_taken_over(owners) {
-            let shown = self.certificates.shown();
+            let shown = self.services.certificates.shown();
             links.tell_others(Class::Answer, || Message::Certificates(Arc::clone(shown)));
             store.begin_serving(owners);
             self.life = Life::Assembling;
@@ -285,8 +285,8 @@ impl Engine {
             let listening = self.common.connections.listen(service.port, number);
             assert!(listening, "there are fewer services than listeners");
         }
-        self.submission.begin();
-        self.outbound.begin();
+        self.services.submission.begin();
+        self.services.outbound.begin();
         self.life = Life::Serving;
     }
 
@@ -299,8 +299,8 @@ impl Engine {
         }
         SERVICES.iter().for_each(|service| self.common.connections.stop_listening(service.port));
         self.disk_trouble.again_at = None;
-        self.certificates.stop_reading();
-        self.submission.stop();
+        self.services.certificates.stop_reading();
+        self.services.submission.stop();
         self.let_outbound(Outbound::stop);
         self.tell_all(Session::stopping);
         self.common.names.stop(&mut self.common.connections);
@@ -371,8 +371,8 @@ impl Engine {
             && self.common.store.is_at_rest()
             && self.common.links.unanswered() == 0
             && self.common.clerks.under_way() == 0
-            && self.submission.under_way() == 0
-            && self.outbound.under_way() == 0
+            && self.services.submission.under_way() == 0
+            && self.services.outbound.under_way() == 0
     }
 
     /// Whether no other core may ask for something any more, or there is none.

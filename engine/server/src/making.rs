@@ -98,7 +98,7 @@ impl Engine {
             }
         }
         let Common { connections, store, .. } = &self.common;
-        if self.certificates.wants_account(connections, store) {
+        if self.services.certificates.wants_account(connections, store) {
             return self.make_account_of_certificates();
         }
         self.accounts_are_made();
@@ -221,7 +221,7 @@ impl Engine {
         }
         match asked {
             Some(user) => self.making.users.push(user),
-            None => self.certificates.make_account_again(),
+            None => self.services.certificates.make_account_again(),
         }
         self.making.again_at = Some(self.common.turn.now + AGAIN);
     }

@@ -13,16 +13,16 @@ impl Engine {
         let Common { turn, connections, store, directory, names, compute, signer, logins, console, .. } =
             &mut self.common;
         let mut cx = Context { turn: *turn, connections, store, directory, names, compute, signer, logins, console };
-        act(&mut self.outbound, &mut cx);
+        act(&mut self.services.outbound, &mut cx);
     }
 
     /// Entries of this core's outboxes that are shown to administrators: all that wait to leave.
     pub fn queue_entries(&self) -> usize {
-        self.outbound.entries()
+        self.services.outbound.entries()
     }
 
     /// Whether the queue shows this entry of an outbox.
     pub fn is_in_queue(&self, account: AccountId, uid: Uid) -> bool {
-        self.outbound.has(account, uid)
+        self.services.outbound.has(account, uid)
     }
 }

@@ -54,16 +54,16 @@ impl Engine {
         if self.common.connections.is_low_on_memory() {
             return self.shed();
         }
-        self.shedding = Shedding::new();
-        if !self.runs_short {
+        self.relief.shedding = Shedding::default();
+        if !self.relief.runs_short {
             return;
         }
-        let share = self.crowding.share(&self.common, self.services.inbound.strangers());
+        let share = self.relief.crowding.share(&self.common, self.services.inbound.strangers());
         for _ in 0..LOOKS_PER_TURN.min(self.sessions.len()) {
-            self.hand = (self.hand + 1) % self.sessions.len();
-            let Some(session) = self.sessions.get_mut(self.hand).and_then(Option::as_mut) else { continue };
+            self.relief.hand = (self.relief.hand + 1) % self.sessions.len();
+            let Some(session) = self.sessions.get_mut(self.relief.hand).and_then(Option::as_mut) else { continue };
             if share.is_some_and(|share| session.is_one_of_too_many(share, &mut self.services.with(&mut self.common))) {
-                self.crowding.thinned_at = Some(self.common.turn.now);
+                self.relief.crowding.thinned_at = Some(self.common.turn.now);
                 let frame = session.caller.connection.0;
                 self.tell(frame, |session, cx| session.has_to_go(Shortage::Connections, cx));
                 continue;
@@ -71,7 +71,7 @@ impl Engine {
             let Some(shortage) = Shortage::made_worse_by(session, &self.common, &self.services.inbound) else {
                 continue;
             };
-            if shortage == Shortage::Connections && self.crowding.makes_room(self.common.turn.now) {
+            if shortage == Shortage::Connections && self.relief.crowding.makes_room(self.common.turn.now) {
                 continue;
             }
             if session.stands_still(shortage, &self.common) {
@@ -88,7 +88,7 @@ impl Engine {
         let mut ended = 0;
         for index in 0..self.sessions.len() {
             let Some(session) = self.sessions.get(index).and_then(Option::as_ref) else { continue };
-            if session.http().map_or(0, |http| http.charge().bytes()) >= self.shedding.from {
+            if session.http().map_or(0, |http| http.charge().bytes()) >= self.relief.shedding.from {
                 sometimes!(SessionSentAway);
                 let frame = session.caller.connection.0;
                 self.tell(frame, |session, cx| cx.common.connections.reset(session.caller.connection));
@@ -98,7 +98,7 @@ impl Engine {
                 return;
             }
         }
-        self.shedding.from /= 2;
+        self.relief.shedding.from /= 2;
     }
 
     /// Whether anything runs short.
@@ -110,7 +110,7 @@ impl Engine {
     pub(crate) fn next_look(&self) -> Option<Instant> {
         match () {
             () if self.common.connections.is_low_on_memory() => Some(self.common.turn.now + SHED_INTERVAL),
-            () => self.runs_short.then(|| self.common.turn.now + LOOK_INTERVAL),
+            () => self.relief.runs_short.then(|| self.common.turn.now + LOOK_INTERVAL),
         }
     }
 }

@@ -114,7 +114,7 @@ impl Engine {
     /// Phase 4 too: clerks who can go on do, and answers are brought to who asked.
     #[inline(never)]
     pub(crate) fn let_clerks_work(&mut self, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work(&mut self.submission, entropy);
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.services.submission, entropy);
         clerks.work(&mut office);
         self.ask_about_queue();
         self.end_outdated_sessions();
@@ -123,7 +123,7 @@ impl Engine {
 
     /// The signature that a request handler has asked for was computed.
     pub(crate) fn clerk_signs(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work(&mut self.submission, entropy);
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.services.submission, entropy);
         clerks.sign(frame, &mut office);
         self.ask_about_queue();
     }
@@ -139,7 +139,7 @@ impl Engine {
     fn ask_about_queue(&mut self) {
         while let Some(QueueQuestion { owner, frame, asked }) = self.common.clerks.next_question() {
             if owner == self.core {
-                self.outbound.asked(Ticket { core: owner, frame }, asked);
+                self.services.outbound.asked(Ticket { core: owner, frame }, asked);
             } else {
                 self.common.links.tell(owner, Class::Answer, Message::QueueAsked(frame, Box::new(asked)));
             }
@@ -148,7 +148,7 @@ impl Engine {
 
     /// What clerks have asked about the queue of this core is told them, on whatever core they are.
     pub(crate) fn tell_of_queue(&mut self, entropy: &mut dyn Entropy) {
-        while let Some((ticket, told)) = self.outbound.next_told() {
+        while let Some((ticket, told)) = self.services.outbound.next_told() {
             if ticket.core == self.core {
                 self.queue_told(ticket.frame, told, entropy);
             } else {
@@ -170,7 +170,7 @@ impl Engine {
         if !self.common.clerks.has(frame) {
             return self.common.store.forget(outcome);
         }
-        let (clerks, mut office) = self.common.clerks_at_work(&mut self.submission, entropy);
+        let (clerks, mut office) = self.common.clerks_at_work(&mut self.services.submission, entropy);
         clerks.woken(frame, outcome, &mut office);
         self.ask_about_queue();
         self.end_outdated_sessions();

@@ -68,14 +68,16 @@ impl Engine {
             strangers_key: random(machine),
             proofs_key: random(machine),
         };
+        let hostname = configuration.hostname.as_str().to_string();
+        let of_mail = outbound::Config::new(hostname.clone(), configuration.relay.clone());
         let services = Services {
             inbound: Inbound::new(&configuration, seed, wall),
             pop3: Pop3::default(),
             web: Web::new(&configuration, WebSeed { site, bodies_max: sizes.http_bodies_bytes() }, wall),
+            submission: Submission::new(now),
+            outbound: Outbound::new(now, of_mail, of_reports),
+            certificates: Certificates::new(core, certificates),
         };
-        let hostname = configuration.hostname.as_str().to_string();
-        let config = outbound::Config::new(hostname.clone(), configuration.relay.clone());
-        let outbound = Outbound::new(now, config, of_reports);
         let common = Common {
             turn: Turn { now, wall },
             connections,
@@ -93,16 +95,7 @@ impl Engine {
             console: ConsoleLines::default(),
         };
         let making = if core == CoreId::FIRST { Making::of(&configuration.users) } else { Making::default() };
-        let certificates = Certificates::new(core, certificates);
-        Engine::with(
-            core,
-            Parcels::new(core, card.queues),
-            (common, services),
-            (Submission::new(now), outbound),
-            sizes,
-            making,
-            certificates,
-        )
+        Engine::with(core, Parcels::new(core, card.queues), (common, services), sizes, making)
     }
 }
 

@@ -1,17 +1,23 @@
 //! What a session is told with: the parts of its core, and the services that sessions use.
 
+use certificates::Certificates;
 use connections::Caller;
 use inbound::{self, Inbound, SmtpCall};
+use outbound::Outbound;
 use pop3_server::{self, Pop3, Pop3Call};
+use submission::Submission;
 use web::{self, HttpCall, Web};
 
 use crate::common::Common;
 
-/// The services of a core that own what their sessions share.
+/// The services of a core.
 pub(crate) struct Services {
     pub(crate) inbound: Inbound,
     pub(crate) pop3: Pop3,
     pub(crate) web: Web,
+    pub(crate) submission: Submission,
+    pub(crate) outbound: Outbound,
+    pub(crate) certificates: Certificates,
 }
 
 impl Services {
