@@ -5,10 +5,9 @@
 //! is behind the newest message is used, too, and announced: nothing is ordered by it, and the
 //! dates of messages say when this clock said they came.
 
+use machine::ConsoleLines;
 use machine::{Instant, UnixTime};
 use tls::Day;
-
-use machine::ConsoleLines;
 
 /// So far behind the newest message a clock may be without a word: a message may have come from a
 /// core or a life with another clock.

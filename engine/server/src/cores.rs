@@ -47,6 +47,7 @@ use dkim::SigningKey;
 use http::Site;
 use machine::{CoreId, Entropy, Machine};
 use mail::Greylist;
+use net::Parcels;
 use shards::{Archive, Event};
 use sometimes::{buggify, sometimes};
 use tls::{Authorities, Certificate};
@@ -54,7 +55,6 @@ use tls::{Authorities, Certificate};
 use crate::common::Common;
 use crate::engine::{Engine, budget_of};
 use crate::links::Message;
-use crate::sending::Parcels;
 use crate::sizes::Sizes;
 
 /// The most cores of one machine.
@@ -132,10 +132,10 @@ impl Engine {
             while budget.take()
                 && let Some(message) = self.common.links.receive(number)
             {
-                self.is_quiet = false;
+                self.pace.is_quiet = false;
                 self.message_arrived(from, message, machine);
             }
-            self.unfinished |= budget.is_spent();
+            self.pace.unfinished |= budget.is_spent();
             number += 1;
         }
     }
@@ -153,15 +153,15 @@ impl Engine {
         match message {
             Message::Net(message) => {
                 let mut arrived =
-                    self.common.connections.message_arrived(self.common.turn.now, message, &mut self.events);
+                    self.common.connections.message_arrived(self.common.turn.now, message, &mut self.buffers.events);
                 self.handle_events(arrived.bytes_mut());
                 if let Some(frame) = self.common.connections.message_handled(arrived) {
                     machine.give_back(frame);
                 }
             }
-            Message::Parcel(parcel) => self.to_transmit.push_back((from, parcel)),
+            Message::Parcel(parcel) => self.sending.to_transmit.push_back((from, parcel)),
             Message::ParcelSent(parcel) => {
-                if let Some(parcels) = &mut self.parcels {
+                if let Some(parcels) = &mut self.sending.parcels {
                     parcels.came_home(parcel);
                 }
             }
@@ -215,14 +215,14 @@ impl Engine {
 
     /// Sends what other cores send through this one, as far as the card has room.
     pub(crate) fn transmit_for_others(&mut self, machine: &mut impl Machine) {
-        while let Some((from, parcel)) = self.to_transmit.front_mut() {
+        while let Some((from, parcel)) = self.sending.to_transmit.front_mut() {
             if !parcel.transmit(machine) {
                 sometimes!(ParcelWaits);
                 return;
             }
             sometimes!(ParcelSent);
             let from = *from;
-            if let Some((_, parcel)) = self.to_transmit.pop_front() {
+            if let Some((_, parcel)) = self.sending.to_transmit.pop_front() {
                 self.common.links.tell(from, Class::Control, Message::ParcelSent(parcel));
             }
         }
@@ -250,11 +250,11 @@ impl Engine {
             links.tell_others(Class::Hearsay, || Message::Met(met));
         }
         // Most turns have nothing to tell.
-        self.is_untold = self.has_messages();
-        if !self.is_untold {
+        self.pace.is_untold = self.has_messages();
+        if !self.pace.is_untold {
             return;
         }
-        let (parcels, Common { links, store, connections, .. }) = (&mut self.parcels, &mut self.common);
+        let (parcels, Common { links, store, connections, .. }) = (&mut self.sending.parcels, &mut self.common);
         links.post(
             |core, class| {
                 let of_shards = |store: &mut Archive| store.next_message(core, class).map(Message::Shards);
@@ -266,8 +266,8 @@ impl Engine {
             },
             |core| machine.wake(core),
         );
-        self.is_untold = self.has_messages();
-        if self.is_untold {
+        self.pace.is_untold = self.has_messages();
+        if self.pace.is_untold {
             sometimes!(RingFull);
         }
     }
@@ -278,7 +278,7 @@ impl Engine {
             || self.common.logins.has_failures()
             || self.common.store.has_messages()
             || self.common.connections.net().has_messages()
-            || self.parcels.as_ref().is_some_and(Parcels::has_filled)
+            || self.sending.parcels.as_ref().is_some_and(Parcels::has_filled)
             || self.common.links.has_waiting()
     }
 }

@@ -19,6 +19,7 @@ use compute::DoneJob;
 use connections::{Owner, Stir, TurnGate};
 use machine::{CoreId, Entropy, Instant, Machine, Micros, Sector, Turn};
 use net::{ConnectionId, Events, Output};
+use net::{Parcels, Through};
 use outbound::Outbound;
 use resolver::Told;
 use sometimes::buggify;
@@ -30,9 +31,8 @@ use crate::clock::time_of_day;
 use crate::common::Common;
 use crate::crowding::Relief;
 use crate::life::{DiskTrouble, Ending, Life};
-use crate::links::Message;
+use crate::links::{Message, Sending};
 use crate::making::Making;
-use crate::sending::{Parcel, Parcels, Through};
 use crate::session::{Context, Services, Session};
 use crate::sizes::Sizes;
 
@@ -88,15 +88,27 @@ impl Computed {
     }
 }
 
+/// What is left to do when a turn ends.
+#[derive(Default)]
+pub(crate) struct Pace {
+    /// A phase of this turn left something undone.
+    pub(crate) unfinished: bool,
+    /// Nothing has happened in this turn so far: no frame, no message, no session that goes on.
+    pub(crate) is_quiet: bool,
+    /// Something waits to be told to another core, whose ring was full in this turn.
+    pub(crate) is_untold: bool,
+}
+
+/// Room for what one connection has to say in a turn.
+pub(crate) struct TurnBuffers {
+    pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
+    pub(crate) events: Events,
+}
+
 /// One core's engine. What several of them have to do with each other stands in `cores`.
 pub struct Engine {
     pub(crate) core: CoreId,
-    /// What this core sends through another one, if it has no queue of the card's.
-    pub(crate) parcels: Option<Parcels>,
-    /// What other cores send through this one, and the card had no room for yet.
-    pub(crate) to_transmit: VecDeque<(CoreId, Box<Parcel>)>,
-    /// In the next turn the other cores may fill the card before this core.
-    others_transmit_first: bool,
+    pub(crate) sending: Sending,
     pub(crate) common: Common,
     pub(crate) services: Services,
     /// The session of each connection, in the connection's slot.
@@ -106,18 +118,12 @@ pub struct Engine {
     pub(crate) sizes: Sizes,
     /// The accounts that the configuration asks for, until they are made.
     pub(crate) making: Making,
-    pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
-    pub(crate) events: Events,
+    pub(crate) buffers: TurnBuffers,
     /// What is remembered while anything runs short.
     pub(crate) relief: Relief,
-    /// A phase of this turn left something undone.
-    pub(crate) unfinished: bool,
-    /// Nothing has happened in this turn so far: no frame, no message, no session that goes on.
-    pub(crate) is_quiet: bool,
+    pub(crate) pace: Pace,
     /// What is computed next, if it waits.
     next_computed: Computed,
-    /// Something waits to be told to another core, whose ring was full in this turn.
-    pub(crate) is_untold: bool,
 }
 
 impl Engine {
@@ -130,9 +136,7 @@ impl Engine {
     ) -> Engine {
         Engine {
             core,
-            parcels,
-            to_transmit: VecDeque::new(),
-            others_transmit_first: true,
+            sending: Sending { parcels, to_transmit: VecDeque::new(), others_first: true },
             common,
             services,
             sessions: (0..sizes.connections).map(|_| None).collect(),
@@ -140,13 +144,10 @@ impl Engine {
             disk_trouble: DiskTrouble::default(),
             sizes,
             making,
-            scratch: Box::new([0; SCRATCH_BYTES]),
-            events: Events::new(),
+            buffers: TurnBuffers { scratch: Box::new([0; SCRATCH_BYTES]), events: Events::new() },
             relief: Relief::default(),
-            unfinished: false,
-            is_quiet: true,
+            pace: Pace::default(),
             next_computed: Computed::Handshake,
-            is_untold: false,
         }
     }
 
@@ -165,8 +166,8 @@ impl Engine {
         let now = machine.now();
         self.common.turn = Turn { now, wall: time_of_day(machine.wall_clock(), machine.program_date(), now) };
         self.common.connections.begin_turn(machine.is_low_on_memory());
-        self.unfinished = false;
-        self.is_quiet = !self.common.connections.has_ready() && !self.common.store.has_wakes();
+        self.pace.unfinished = false;
+        self.pace.is_quiet = !self.common.connections.has_ready() && !self.common.store.has_wakes();
         self.frames(machine);
         self.completions(machine);
         self.deadlines();
@@ -210,17 +211,18 @@ impl Engine {
         let mut budget = budget_of(FRAMES_PER_TURN);
         while budget.take() {
             let Some(mut frame) = machine.receive() else { return };
-            self.is_quiet = false;
-            let route = self.common.connections.frame_arrived(self.common.turn.now, &mut frame, &mut self.events);
+            self.pace.is_quiet = false;
+            let route =
+                self.common.connections.frame_arrived(self.common.turn.now, &mut frame, &mut self.buffers.events);
             // A bare acknowledgment means nothing to anybody else.
-            if !self.events.is_empty() {
+            if !self.buffers.events.is_empty() {
                 self.handle_events(frame.bytes_mut());
             }
             if let Some(frame) = self.common.connections.frame_handled(frame, route) {
                 machine.give_back(frame);
             }
         }
-        self.unfinished = true;
+        self.pace.unfinished = true;
     }
 
     /// Phase 2: what the disk and other cores have done wakes who waits for it.
@@ -259,20 +261,20 @@ impl Engine {
     fn deadlines(&mut self) {
         let mut budget = budget_of(TIMERS_PER_TURN);
         self.common.connections.end_closing(self.common.turn.now);
-        self.common.connections.deadlines_expired(self.common.turn.now, &mut self.events, &mut budget);
-        if !self.events.is_empty() {
+        self.common.connections.deadlines_expired(self.common.turn.now, &mut self.buffers.events, &mut budget);
+        if !self.buffers.events.is_empty() {
             self.handle_events(&mut []);
         }
         self.relieve();
         let mut budget_of_sessions = budget_of(DEADLINES_PER_TURN);
         while budget_of_sessions.take() {
             let Some(connection) = self.common.connections.next_due(self.common.turn.now) else {
-                self.unfinished |= budget.is_spent();
+                self.pace.unfinished |= budget.is_spent();
                 return;
             };
             self.session_deadline_expired(connection.0);
         }
-        self.unfinished = true;
+        self.pace.unfinished = true;
     }
 
     /// Phase 4: sessions that were made ready before this turn.
@@ -293,16 +295,16 @@ impl Engine {
             self.ask_disk(machine);
         }
         let mut budget = budget_of(SPEAKERS_PER_TURN);
-        let output = match &mut self.parcels {
+        let output = match &mut self.sending.parcels {
             None => {
                 // The first of both may fill the card, so they take turns.
-                let others_first = self.others_transmit_first;
-                self.others_transmit_first = !others_first;
-                if others_first && !self.to_transmit.is_empty() {
+                let others_first = self.sending.others_first;
+                self.sending.others_first = !others_first;
+                if others_first && !self.sending.to_transmit.is_empty() {
                     self.transmit_for_others(machine);
                 }
                 let output = self.common.connections.output(self.common.turn.now, machine, &mut budget);
-                if !others_first && !self.to_transmit.is_empty() {
+                if !others_first && !self.sending.to_transmit.is_empty() {
                     self.transmit_for_others(machine);
                 }
                 output
@@ -313,7 +315,7 @@ impl Engine {
             }
         };
         // Who finds the card full may sleep: room ends that.
-        self.unfinished |= output == Output::More;
+        self.pace.unfinished |= output == Output::More;
         self.post(machine);
         machine.ring_doorbells();
     }
@@ -344,7 +346,7 @@ impl Engine {
             };
             if has_computed {
                 self.jobs_done(machine);
-                self.unfinished = true;
+                self.pace.unfinished = true;
                 return;
             }
         }
@@ -371,7 +373,7 @@ impl Engine {
 
     fn compute_hash(&mut self, machine: &mut impl Machine) -> bool {
         let Common { compute, logins, turn, .. } = &mut self.common;
-        compute.compute_hash(logins.throttle(), turn.now, self.is_quiet, || machine.now())
+        compute.compute_hash(logins.throttle(), turn.now, self.pace.is_quiet, || machine.now())
     }
 
     /// What waits for jobs that are done goes on with their results.
@@ -429,7 +431,7 @@ impl Engine {
         while let Some(request) = store.next_request() {
             if buggify!(DiskQueueFull) {
                 store.request_refused(request);
-                self.unfinished = true;
+                self.pace.unfinished = true;
                 return;
             }
             if let Err(request) = machine.request(request) {
@@ -440,13 +442,15 @@ impl Engine {
 
     fn next(&mut self) -> Next {
         if let Life::Stopped(ending) = self.life
-            && !self.is_untold
+            && !self.pace.is_untold
         {
             return Next::Stopped(ending);
         }
         self.relief.runs_short = self.is_short();
-        let has_more =
-            self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.can_go_on();
+        let has_more = self.pace.unfinished
+            || self.pace.is_untold
+            || self.common.store.has_wakes()
+            || self.common.clerks.can_go_on();
         let has_more = has_more
             || self.services.web.has_requests()
             || self.services.submission.has_to_look()

@@ -3,9 +3,9 @@
 use core::iter::Sum;
 
 use connections::Handshakes;
+use net::Parcels;
 
 use crate::engine::Engine;
-use crate::sending::Parcels;
 
 /// Defines [`InUse`], and how those of all cores are added.
 macro_rules! in_use {
@@ -124,7 +124,8 @@ impl Engine {
             blocks: sizes.blocks - pools.free_blocks(),
             send_queues: sizes.send_queues - pools.free_send_queues(),
             receive_queues: sizes.receive_queues - pools.free_receive_queues(),
-            frames_away: common.connections.net().frames_away() + self.parcels.as_ref().map_or(0, Parcels::under_way),
+            frames_away: common.connections.net().frames_away()
+                + self.sending.parcels.as_ref().map_or(0, Parcels::under_way),
         }
     }
 }

@@ -8,7 +8,6 @@
 //! | `engine` | one turn, its six phases and their budgets |
 //! | `clock` | the time of day, and a clock that is wrong |
 //! | `cores`, `links` | many of them: what they tell each other |
-//! | `sending` | how a core sends that has no queue of the card's |
 //! | `session` | what happens to a connection, told to its session |
 //! | `requests` | what HTTP sessions and the webmail's request handlers tell each other |
 //! | `handshakes` | how a session begins to speak TLS |
@@ -36,7 +35,6 @@ mod outbound;
 mod pressure;
 mod replacing;
 mod requests;
-mod sending;
 mod session;
 mod sizes;
 mod start;

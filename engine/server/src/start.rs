@@ -14,6 +14,7 @@ use connections::{Connections, TlsTable};
 use inbound::{Inbound, InboundSeed};
 use machine::ConsoleLines;
 use machine::{Card, CoreId, Entropy, Machine, Turn};
+use net::Parcels;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use outbound::{self, Outbound};
 use pop3_server::Pop3;
@@ -32,7 +33,6 @@ use crate::common::Common;
 use crate::cores::{Papers, Seed};
 use crate::engine::Engine;
 use crate::making::Making;
-use crate::sending::Parcels;
 use crate::session::Services;
 use crate::sizes::{CHECKED_BYTES_POOLED, Sizes};
 

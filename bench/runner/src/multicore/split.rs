@@ -41,7 +41,7 @@ const PLACES: [(&str, Part); 10] = [
     ("engine/net/src/net/messages", Part::BetweenCores),
     ("engine/rings/", Part::BetweenCores),
     ("engine/server/src/cores", Part::BetweenCores),
-    ("engine/server/src/sending", Part::BetweenCores),
+    ("engine/net/src/parcels", Part::BetweenCores),
     ("engine/net/", Part::Protocol),
     ("engine/http/", Part::Protocol),
     ("engine/web/", Part::Protocol),

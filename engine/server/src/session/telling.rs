@@ -24,7 +24,7 @@ impl Engine {
     /// Hands the events to the sessions that they concern. The bytes of `Data` lie in `frame`.
     pub(crate) fn handle_events(&mut self, frame: &mut [u8]) {
         let mut handled = 0;
-        while let Some(event) = self.events.get(handled) {
+        while let Some(event) = self.buffers.events.get(handled) {
             handled += 1;
             match *event {
                 Event::Accepted { connection, service, peer } => self.session_begins(connection, service, peer.ip()),
@@ -57,7 +57,7 @@ impl Engine {
                 }
             }
         }
-        self.events.clear();
+        self.buffers.events.clear();
     }
 
     /// There is more to hear by a connection, or more room.
@@ -211,7 +211,7 @@ impl Engine {
         }
         let cx = &mut self.services.with(&mut self.common);
         news(session, cx);
-        session.go_on(cx, self.scratch.as_mut_slice());
+        session.go_on(cx, self.buffers.scratch.as_mut_slice());
         session.ask(cx);
         self.end_broken_session();
     }

@@ -25,7 +25,7 @@ const PARCELS: usize = 128;
 const HEAD_BYTES: usize = 1514;
 
 /// A frame on its way to the core that sends it.
-pub(crate) struct Parcel {
+pub struct Parcel {
     head: [u8; HEAD_BYTES],
     head_bytes: usize,
     payload: Vec<Piece>,
@@ -34,9 +34,9 @@ pub(crate) struct Parcel {
 }
 
 /// The parcels of a core that has no queue.
-pub(crate) struct Parcels {
+pub struct Parcels {
     /// The core that sends for us.
-    pub(crate) sender: CoreId,
+    pub sender: CoreId,
     #[expect(clippy::vec_box, reason = "a parcel travels as a pointer")]
     idle: Vec<Box<Parcel>>,
     filled: VecDeque<Box<Parcel>>,
@@ -44,7 +44,7 @@ pub(crate) struct Parcels {
 
 impl Parcels {
     /// For core `own` of a card with so many queues; `None` for a core that has one.
-    pub(crate) fn new(own: CoreId, queues: u8) -> Option<Parcels> {
+    pub fn new(own: CoreId, queues: u8) -> Option<Parcels> {
         let empty = || Parcel {
             head: [0; HEAD_BYTES],
             head_bytes: 0,
@@ -60,21 +60,22 @@ impl Parcels {
     }
 
     /// The next parcel for the core that sends for us.
-    pub(crate) fn next_filled(&mut self) -> Option<Box<Parcel>> {
+    pub fn next_filled(&mut self) -> Option<Box<Parcel>> {
         self.filled.pop_front()
     }
 
-    pub(crate) fn has_filled(&self) -> bool {
+    /// Whether one is to travel.
+    pub fn has_filled(&self) -> bool {
         !self.filled.is_empty()
     }
 
     /// How many are filled, or with the core that sends for us.
-    pub(crate) fn under_way(&self) -> usize {
+    pub fn under_way(&self) -> usize {
         PARCELS - self.idle.len()
     }
 
     /// A parcel has come home.
-    pub(crate) fn came_home(&mut self, parcel: Box<Parcel>) {
+    pub fn came_home(&mut self, parcel: Box<Parcel>) {
         self.idle.push(parcel);
     }
 
@@ -97,7 +98,7 @@ impl Parcels {
 
 impl Parcel {
     /// Sends it. False: the card has no room now. Once it is sent it holds nothing.
-    pub(crate) fn transmit(&mut self, machine: &mut impl Machine) -> bool {
+    pub fn transmit(&mut self, machine: &mut impl Machine) -> bool {
         let frame = Outgoing {
             head: self.head.get(..self.head_bytes).unwrap_or_default(),
             payload: &self.payload,
@@ -113,9 +114,11 @@ impl Parcel {
 }
 
 /// The machine of a core that has no queue.
-pub(crate) struct Through<'a, M> {
-    pub(crate) machine: &'a mut M,
-    pub(crate) parcels: &'a mut Parcels,
+pub struct Through<'a, M> {
+    /// The machine, but for sending.
+    pub machine: &'a mut M,
+    /// What takes parcels in place of its card.
+    pub parcels: &'a mut Parcels,
 }
 
 impl<M: Machine> Entropy for Through<'_, M> {
