@@ -124,11 +124,10 @@ impl DiskQueue {
     }
 
     pub(crate) fn push(&mut self, operation: DiskOperation, sector: Sector, buffer: Box<[u8]>, purpose: Purpose) {
-        let id = self.purposes.insert(purpose);
-        assert!(id.is_ok(), "more requests in flight than there are buffers for");
-        if let Ok(id) = id {
-            self.outgoing.push_back(DiskRequest { token: DiskToken(id.to_bits()), operation, sector, buffer });
-        }
+        let Ok(id) = self.purposes.insert(purpose) else {
+            unreachable!("more requests in flight than there are buffers for")
+        };
+        self.outgoing.push_back(DiskRequest { token: DiskToken(id.to_bits()), operation, sector, buffer });
     }
 }
 

@@ -64,16 +64,17 @@ fn emit(pair: &mut [u8], key: &Key, page: Page, header: Header, kind: u8, next: 
         .u32(next);
     let end = HEADER_BYTES + records.len();
     let (first, second) = pair.split_at_mut(PAGE_BYTES);
-    if let Some((head, body)) = first.split_first_chunk_mut::<HEADER_BYTES>() {
-        *head = fields;
-        if let Some(used) = body.get_mut(..records.len()) {
-            used.copy_from_slice(records);
-        }
-    }
+    let Some((head, body)) = first.split_first_chunk_mut::<HEADER_BYTES>() else {
+        unreachable!("a page that is shorter than a header")
+    };
+    *head = fields;
+    let Some(used) = body.get_mut(..records.len()) else { unreachable!("a block of more records than fit") };
+    used.copy_from_slice(records);
     let hash = key.seal(first, end);
-    if let (Some(copy), Some(original)) = (second.get_mut(..end), first.get(..end)) {
-        copy.copy_from_slice(original);
-    }
+    let (Some(copy), Some(original)) = (second.get_mut(..end), first.get(..end)) else {
+        unreachable!("a buffer that is shorter than two blocks")
+    };
+    copy.copy_from_slice(original);
     hash
 }
 
@@ -116,7 +117,10 @@ pub(crate) fn may_begin(bytes: &[u8], page: Page) -> bool {
 /// The records of a block's buffer that this machine itself has just written.
 pub(crate) fn records_of(pair: &[u8]) -> &[u8] {
     let mut reader = Reader::new(pair);
-    let _ = reader.take(22);
-    let length = usize::from(reader.u16().unwrap_or(0));
-    pair.get(HEADER_BYTES..HEADER_BYTES + length).unwrap_or_default()
+    let (Some(_), Some(length)) = (reader.take(22), reader.u16()) else {
+        unreachable!("a written block that is shorter than its header")
+    };
+    let records = pair.get(HEADER_BYTES..HEADER_BYTES + usize::from(length));
+    let Some(records) = records else { unreachable!("a written block that is shorter than its records") };
+    records
 }

@@ -22,7 +22,8 @@ impl Body {
         buffer: Box<[u8]>,
         range: Range<usize>,
     ) -> Body {
-        Body { account, mailbox, uid, buffer, range: range.start.min(range.end)..range.end }
+        assert!(range.start <= range.end && range.end <= buffer.len(), "octets outside of their buffer");
+        Body { account, mailbox, uid, buffer, range }
     }
 
     pub(crate) fn into_buffer(self) -> Box<[u8]> {
@@ -48,7 +49,8 @@ impl Body {
     /// only. Where they end means nothing: a reader that needs more at once gathers it with
     /// [`crate::Beginning`].
     pub fn bytes(&self) -> &[u8] {
-        self.buffer.get(self.range.clone()).unwrap_or_default()
+        let Some(octets) = self.buffer.get(self.range.clone()) else { unreachable!("octets outside of their buffer") };
+        octets
     }
 }
 

@@ -113,9 +113,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Appends a text with its length before it. Texts longer than 65,535 bytes were refused earlier.
+/// Appends a text with its length before it. Texts that do not fit a record were refused earlier.
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
-    let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
+    let Ok(length) = u16::try_from(text.len()) else { unreachable!("a text that is larger than a record") };
     out.extend_from_slice(&length.to_le_bytes());
-    out.extend_from_slice(text.as_bytes().get(..usize::from(length)).unwrap_or_default());
+    out.extend_from_slice(text.as_bytes());
 }

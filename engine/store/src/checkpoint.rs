@@ -4,6 +4,7 @@
 //! - The state is read when no group is in flight, and stands before the changes of the same group.
 //! - The root moves only after everything behind the new one is durable; the old segments are free only after that is.
 
+use crate::account::Account;
 use crate::index::Index;
 use crate::journals::{Journals, blocks_of};
 use crate::layout::{SegmentIndex, ShardId};
@@ -147,7 +148,7 @@ fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
             }
             None => Cursor::End,
         },
-        Cursor::Mailbox(id, from) => match index.account(id).and_then(|account| account.mailbox_from(from)) {
+        Cursor::Mailbox(id, from) => match known(index, id).mailbox_from(from) {
             Some(mailbox) => {
                 let counts = mailbox.counts();
                 record::put_mailbox(out, id, mailbox.id(), mailbox.uid_validity(), counts, mailbox.name());
@@ -160,10 +161,19 @@ fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
     }
 }
 
+/// An account that the walk has come to: none is ever removed.
+fn known(index: &Index, id: AccountId) -> &Account {
+    match index.account(id) {
+        Some(account) => account,
+        None => unreachable!("an account that is gone"),
+    }
+}
+
 /// Appends one range of messages, and before it the chunks of those whose place must be told.
 fn messages(index: &Index, (id, number, from): (AccountId, u32, u32), out: &mut Vec<u8>) -> Cursor {
     let next_mailbox = Cursor::Mailbox(id, number.saturating_add(1));
-    let Some(account) = index.account(id) else { return next_mailbox };
+    let account = known(index, id);
+    // A client may have removed it since the walk has paused.
     let Some(mailbox) = account.mailbox(number) else { return next_mailbox };
     let entries = || mailbox.messages().iter_from(from).take(RANGE_ENTRIES);
     let limit = out.len() + RANGE_CHUNKS_BYTES;

@@ -104,24 +104,24 @@ pub(crate) fn emit(buffer: &mut [u8], key: &Key, page: Page, header: &Header, su
         .skip(3)
         .u64(header.conversation);
     head.iter_mut().skip(OCTETS_HASH_AT).zip(octets.0).for_each(|(place, byte)| *place = byte);
-    if let Some(place) = head.get_mut(FIELDS_BYTES..FIELDS_BYTES + summary.len()) {
-        place.copy_from_slice(summary);
-    }
-    if let Some(place) = buffer.first_chunk_mut() {
-        *place = head;
-    }
+    let place = head.get_mut(FIELDS_BYTES..FIELDS_BYTES + summary.len());
+    let Some(place) = place else { unreachable!("a summary that is larger than its space") };
+    place.copy_from_slice(summary);
+    let Some(place) = buffer.first_chunk_mut() else { unreachable!("a chunk that is shorter than its header") };
+    *place = head;
     key.seal(buffer, FIELDS_BYTES + summary.len()).short()
 }
 
 fn octets_of(buffer: &[u8], length: u32) -> &[u8] {
-    buffer.get(HEADER_BYTES..HEADER_BYTES + length as usize).unwrap_or_default()
+    let octets = buffer.get(HEADER_BYTES..HEADER_BYTES + length as usize);
+    let Some(octets) = octets else { unreachable!("a chunk that is shorter than its octets") };
+    octets
 }
 
 /// Gives the chunk in `buffer` its new place. It has been parsed as `chunk` before.
 pub(crate) fn readdress(buffer: &mut [u8], key: &Key, page: Page, chunk: &Chunk) {
-    if let Some(place) = buffer.get_mut(24..32) {
-        place.copy_from_slice(&u64::from(page.0).to_le_bytes());
-    }
+    let Some(place) = buffer.get_mut(24..32) else { unreachable!("a chunk that is shorter than its header") };
+    place.copy_from_slice(&u64::from(page.0).to_le_bytes());
     key.seal(buffer, chunk.summary().end);
 }
 

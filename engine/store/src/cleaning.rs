@@ -130,8 +130,10 @@ impl Cleaner {
             let exact = parts.pool.take_for_copy(chunk.pages, pages_to_leave);
             let whole = core::mem::take(&mut copy);
             if let Some(mut exact) = exact {
-                let length = exact.len();
-                exact.copy_from_slice(whole.get(..length).unwrap_or_default());
+                let Some(octets) = whole.get(..exact.len()) else {
+                    unreachable!("a chunk of more pages than were read")
+                };
+                exact.copy_from_slice(octets);
                 copy = exact;
             }
             parts.pool.give(whole);
@@ -147,17 +149,10 @@ impl Cleaner {
         };
         let moved = Move { to, ..moved };
         chunk::readdress(&mut copy, &parts.superblock.key, to, chunk);
-        match self.moves.insert(moved) {
-            Ok(number) => {
-                sometimes!(ChunkMoved);
-                self.job = Some(Job { at: job.at + chunk.pages, ..job });
-                parts.backing.write(to, copy, Purpose::Moved { number });
-            }
-            Err(_) => {
-                parts.segments.unpin(to, chunk.pages);
-                parts.pool.give(copy);
-            }
-        }
+        let Ok(number) = self.moves.insert(moved) else { unreachable!("a piece read without a place for its move") };
+        sometimes!(ChunkMoved);
+        self.job = Some(Job { at: job.at + chunk.pages, ..job });
+        parts.backing.write(to, copy, Purpose::Moved { number });
     }
 
     /// The new copy was written.
@@ -192,9 +187,8 @@ impl Cleaner {
 
     /// The move is in the index, or has failed; either way nobody else will write these pages.
     pub(crate) fn move_applied(&mut self, number: FrameId, segments: &mut Segments) {
-        if let Some(moved) = self.moves.remove(number) {
-            segments.unpin(moved.to, moved.pages);
-        }
+        let Some(moved) = self.moves.remove(number) else { unreachable!("a move that has ended") };
+        segments.unpin(moved.to, moved.pages);
     }
 }
 

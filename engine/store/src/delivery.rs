@@ -109,9 +109,11 @@ impl Delivery {
             return;
         }
         let octets = self.staging.as_ref().and_then(|staging| staging.get(HEADER_BYTES..HEADER_BYTES + self.length));
+        let Some(octets) = octets else { unreachable!("a complete chunk without octets") };
         let mut summary = [0; SUMMARY_BYTES];
-        let (length, conversation) = summarize(octets.unwrap_or_default(), &mut summary);
-        self.summary.extend_from_slice(summary.get(..length).unwrap_or_default());
+        let (length, conversation) = summarize(octets, &mut summary);
+        let Some(written) = summary.get(..length) else { unreachable!("a summary that is larger than its space") };
+        self.summary.extend_from_slice(written);
         self.conversation = conversation;
     }
 }
@@ -207,7 +209,7 @@ impl Deliveries {
             if let Some(refusal) = delivery.failed {
                 return Err(refusal);
             }
-            let rest = octets.get(taken..).unwrap_or_default();
+            let Some(rest) = octets.get(taken..) else { unreachable!("more octets taken than given") };
             if rest.is_empty() {
                 return Ok(taken);
             }
@@ -342,7 +344,7 @@ impl Deliveries {
         loop {
             let delivery = self.known(id);
             let Some(recipient) = delivery.recipients.get(delivery.cursor).copied() else {
-                return Ok(Ok(()));
+                unreachable!("a cursor behind the last recipient")
             };
             let is_last = delivery.cursor + 1 == delivery.recipients.len();
             let copy = if is_last { None } else { parts.pool.take(PIECE_PAGES) };
@@ -391,11 +393,14 @@ impl Delivery {
     /// Takes as many octets as the buffer has room for.
     fn take(&mut self, octets: &[u8]) -> usize {
         let Some(staging) = &mut self.staging else { return 0 };
-        let Some(room) = staging.get_mut(HEADER_BYTES + self.length..) else { return 0 };
+        let Some(room) = staging.get_mut(HEADER_BYTES + self.length..) else {
+            unreachable!("more octets than their buffer holds")
+        };
         let count = room.len().min(octets.len());
-        if let (Some(place), Some(octets)) = (room.get_mut(..count), octets.get(..count)) {
-            place.copy_from_slice(octets);
-        }
+        let (Some(place), Some(octets)) = (room.get_mut(..count), octets.get(..count)) else {
+            unreachable!("the smaller of two lengths fits both")
+        };
+        place.copy_from_slice(octets);
         self.length += count;
         self.octets += count as u32;
         count
@@ -415,9 +420,10 @@ impl Delivery {
     fn restage(&mut self, mut buffer: Box<[u8]>) -> Option<Box<[u8]>> {
         let old = self.staging.take();
         let used = HEADER_BYTES..HEADER_BYTES + self.length;
-        if let Some(from) = old.as_ref().and_then(|old| old.get(used.clone()))
-            && let Some(to) = buffer.get_mut(used)
-        {
+        if let Some(old) = &old {
+            let (Some(from), Some(to)) = (old.get(used.clone()), buffer.get_mut(used)) else {
+                unreachable!("a buffer that is too small for the octets")
+            };
             to.copy_from_slice(from);
         }
         self.staging = Some(buffer);
@@ -435,15 +441,21 @@ impl Delivery {
     /// Of the message of the recipient at the cursor.
     fn conversation(&self) -> u64 {
         match self.conversation {
-            0 => self.guids.get(self.cursor).copied().unwrap_or(0),
+            0 => self.guid(),
             conversation => conversation,
         }
+    }
+
+    /// Of the message of the recipient at the cursor.
+    fn guid(&self) -> u64 {
+        let Some(guid) = self.guids.get(self.cursor) else { unreachable!("a recipient without a GUID") };
+        *guid
     }
 
     fn header(&self, recipient: Recipient, last: Option<chunk::Last>) -> chunk::Header {
         chunk::Header {
             account: recipient.account,
-            guid: self.guids.get(self.cursor).copied().unwrap_or(0),
+            guid: self.guid(),
             index: self.chunks,
             length: self.length as u32,
             mailbox: recipient.mailbox.0,

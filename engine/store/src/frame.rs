@@ -61,7 +61,9 @@ pub(crate) enum Unread<'a> {
 impl<'a> RecordFrame<'a> {
     /// The whole record.
     pub(crate) fn bytes(&self) -> &'a [u8] {
-        self.from.get(..FRAME_BYTES + self.body.len()).unwrap_or_default()
+        let record = self.from.get(..FRAME_BYTES + self.body.len());
+        let Some(record) = record else { unreachable!("a record that is shorter than what was read of it") };
+        record
     }
 
     /// Whether a program that does not know its kind may pass it over.

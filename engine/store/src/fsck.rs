@@ -1,6 +1,6 @@
 //! What a disk holds and what is wrong with it, read offline by the code that opens it, without writing.
 //!
-//! Invariant: the disk is only read; a request to write would be a broken invariant, and fails.
+//! Invariant: the disk is only read.
 
 use crate::account::Account;
 use crate::chunk::{CHUNK_OCTETS, chunks_of};
@@ -113,7 +113,7 @@ fn pump(store: &mut Store, disk: &mut impl ReadSectors) -> bool {
         any = true;
         let result = match request.operation {
             DiskOperation::Read => disk.read(request.sector, &mut request.buffer).map_err(|_| DiskError::Failed),
-            DiskOperation::Write | DiskOperation::Flush => Err(DiskError::Failed),
+            DiskOperation::Write | DiskOperation::Flush => unreachable!("a check that writes"),
         };
         let (token, operation, buffer) = (request.token, request.operation, request.buffer);
         store.disk_completed(DiskCompletion { token, operation, result, buffer });

@@ -48,10 +48,10 @@ impl Key {
 
     /// Puts the hash of `record` from its 17th byte to `end` into its first 16 bytes.
     pub(crate) fn seal(&self, record: &mut [u8], end: usize) -> Hash {
-        let hash = self.hash([record.get(HASH_BYTES..end).unwrap_or_default()]);
-        if let Some(place) = record.first_chunk_mut::<HASH_BYTES>() {
-            *place = hash.0;
-        }
+        let Some(fields) = record.get(HASH_BYTES..end) else { unreachable!("a record that ends behind its buffer") };
+        let hash = self.hash([fields]);
+        let Some(place) = record.first_chunk_mut::<HASH_BYTES>() else { unreachable!("a record without its hash") };
+        *place = hash.0;
         hash
     }
 

@@ -277,7 +277,9 @@ impl Index {
     }
 
     fn apply_account(&mut self, record: &Record<'_>) {
-        let Record::Account { id, address, aliases, password_hash, verifier, replaced } = *record else { return };
+        let Record::Account { id, address, aliases, password_hash, verifier, replaced } = *record else {
+            unreachable!("a record that is not of an account")
+        };
         let aliases: Vec<Box<str>> = aliases.iter().map(Box::from).collect();
         let texts = AccountTexts { id, address, aliases: &aliases, password_hash, verifier, replaced };
         account_or_unnamed(&mut self.accounts, id).is_written(texts);

@@ -61,8 +61,12 @@ impl Indexes {
         self.of(id.shard()).account(id)
     }
 
-    fn account_mut(&mut self, id: AccountId) -> Option<&mut Account> {
-        self.of_mut(id.shard()).account_mut(id)
+    /// An account that a delivery was begun for: none is ever removed.
+    fn known_mut(&mut self, id: AccountId) -> &mut Account {
+        match self.of_mut(id.shard()).account_mut(id) {
+            Some(account) => account,
+            None => unreachable!("an account that is gone"),
+        }
     }
 
     pub(crate) fn accounts(&self) -> impl Iterator<Item = &Account> {
@@ -100,9 +104,7 @@ impl Indexes {
     /// Errors: `OverQuota`, `LargerThanQuota`: somebody has none, and nobody gets it.
     pub(crate) fn reserve(&mut self, recipients: &[Recipient], octets: u32) -> Result<(), Refusal> {
         for (number, recipient) in recipients.iter().enumerate() {
-            let account = self.account_mut(recipient.account);
-            let reserved = account.map_or(Ok(()), |account| account.reserve(recipient.mailbox, octets));
-            if let Err(refusal) = reserved {
+            if let Err(refusal) = self.known_mut(recipient.account).reserve(recipient.mailbox, octets) {
                 self.release(recipients.iter().take(number), octets);
                 return Err(refusal);
             }
@@ -113,9 +115,7 @@ impl Indexes {
     /// A delivery is over: what came of it is counted, or nothing did.
     pub(crate) fn release<'a>(&mut self, recipients: impl IntoIterator<Item = &'a Recipient>, octets: u32) {
         for recipient in recipients {
-            if let Some(account) = self.account_mut(recipient.account) {
-                account.release(recipient.mailbox, octets);
-            }
+            self.known_mut(recipient.account).release(recipient.mailbox, octets);
         }
     }
 

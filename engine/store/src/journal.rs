@@ -214,7 +214,8 @@ impl Journal {
     pub(crate) fn goes_back(&mut self, mut released: impl FnMut(SegmentIndex)) {
         let Some(mark) = &mut self.mark else { return };
         for _ in 0..core::mem::take(&mut mark.linked) {
-            self.chain.pop().into_iter().for_each(&mut released);
+            let Some(segment) = self.chain.pop() else { unreachable!("a link to no segment") };
+            released(segment);
         }
         let Mark { place, sequence, previous, blocks, fresh_segment, .. } = *mark;
         (self.place, self.sequence, self.previous) = (place, sequence, previous);

@@ -295,7 +295,7 @@ pub(crate) fn blocks_of(mut records: &[u8]) -> u32 {
     while !records.is_empty() {
         let length = frame::whole_records(records, RECORDS_MAX);
         assert!(length > 0, "a record that fits into no block");
-        records = records.get(length..).unwrap_or_default();
+        (_, records) = records.split_at(length);
         blocks += 1;
     }
     assert!(blocks <= block::GROUP_BLOCKS_MAX, "a group of more blocks than recovery looks for");

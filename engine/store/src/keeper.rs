@@ -132,9 +132,9 @@ impl Keeper {
     }
 
     fn tell(&mut self, core: CoreId, told: Told) {
-        if let Some(answers) = core.index().checked_sub(1).and_then(|index| self.answers.get_mut(index)) {
-            answers.push_back(Answer(told));
-        }
+        let answers = core.index().checked_sub(1).and_then(|index| self.answers.get_mut(index));
+        let Some(answers) = answers else { unreachable!("a guest that the keeper does not have") };
+        answers.push_back(Answer(told));
     }
 
     /// Begins a flush for all who have asked, unless one is in flight. After a failure it has ended at once.
@@ -164,8 +164,8 @@ impl Keeper {
         let slots = superblock.geometry.slots();
         let stamp = random.number();
         for number in superblock.slot_numbers() {
-            let Some(page) = slots.get(number).copied() else { continue };
-            backing.write(page, superblock.emit(page, stamp), Purpose::Slot);
+            let Some(page) = slots.get(number) else { unreachable!("a slot above the last one") };
+            backing.write(*page, superblock.emit(*page, stamp), Purpose::Slot);
         }
     }
 

@@ -99,9 +99,11 @@ impl Piece {
     /// A page of it was read, or could not be.
     fn page_read(&mut self, number: u8, ok: bool, bytes: &[u8]) {
         let start = usize::from(number) * PAGE_BYTES;
-        match self.bytes.get_mut(start..start + PAGE_BYTES) {
-            Some(place) if ok && bytes.len() == PAGE_BYTES => place.copy_from_slice(bytes),
-            _ => self.unreadable |= 1 << number,
+        let place = self.bytes.get_mut(start..start + PAGE_BYTES);
+        let Some(place) = place else { unreachable!("a page outside of its piece") };
+        match ok {
+            true => place.copy_from_slice(bytes),
+            false => self.unreadable |= 1 << number,
         }
         self.left -= 1;
     }

@@ -143,16 +143,22 @@ impl Entry {
     }
 
     pub(crate) fn from_bytes(bytes: &[u8; ENTRY_BYTES]) -> Entry {
-        let mut reader = crate::bytes::Reader::new(bytes);
-        Entry {
-            uid: reader.u32().unwrap_or(0),
-            octets: reader.u32().unwrap_or(0),
-            page: reader.u32().unwrap_or(0),
-            date: reader.u32().unwrap_or(0),
-            modseq_and_keywords: reader.u64().unwrap_or(0),
-            guid_and_flags: reader.u64().unwrap_or(0),
-            conversation: reader.u64().unwrap_or(0),
-        }
+        let Some(entry) = Entry::read(crate::bytes::Reader::new(bytes)) else {
+            unreachable!("an entry that is shorter than its fields")
+        };
+        entry
+    }
+
+    fn read(mut reader: crate::bytes::Reader<'_>) -> Option<Entry> {
+        Some(Entry {
+            uid: reader.u32()?,
+            octets: reader.u32()?,
+            page: reader.u32()?,
+            date: reader.u32()?,
+            modseq_and_keywords: reader.u64()?,
+            guid_and_flags: reader.u64()?,
+            conversation: reader.u64()?,
+        })
     }
 }
 
@@ -185,7 +191,7 @@ impl Messages {
 
     /// The entries from `uid` on.
     pub(crate) fn iter_from(&self, uid: u32) -> impl Iterator<Item = &Entry> {
-        let blocks = self.blocks.get(self.block_of(uid)..).unwrap_or_default();
+        let (_, blocks) = self.blocks.split_at(self.block_of(uid));
         let (first, others) = blocks.split_first().map_or((&[][..], &[][..]), |(first, others)| (first, others));
         let start = first.partition_point(|entry| entry.uid < uid);
         first.iter().skip(start).chain(others.iter().flatten())
@@ -200,7 +206,7 @@ impl Messages {
 
     /// How many entries are below `uid`: counted from the end that is nearer.
     pub(crate) fn count_below(&self, uid: u32) -> u32 {
-        let (before, rest) = self.blocks.split_at_checked(self.block_of(uid)).unwrap_or_default();
+        let (before, rest) = self.blocks.split_at(self.block_of(uid));
         let within = rest.first().map_or(0, |block| block.partition_point(|entry| entry.uid < uid)) as u32;
         let entries = |blocks: &[Vec<Entry>]| blocks.iter().map(Vec::len).sum::<usize>() as u32;
         within + if before.len() < rest.len() { entries(before) } else { self.count - entries(rest) }
@@ -316,7 +322,7 @@ impl Messages {
     /// Joins neighbours that fit into one block, after something was taken out of the blocks from `start` to below `end`. All others are as they were.
     fn merge(&mut self, start: usize, end: usize) {
         let places = start.saturating_sub(1)..(end + 1).min(self.blocks.len());
-        let touched = self.blocks.get_mut(places.clone()).unwrap_or_default();
+        let Some(touched) = self.blocks.get_mut(places.clone()) else { unreachable!("blocks behind the last one") };
         let mut merged: Vec<Vec<Entry>> = Vec::with_capacity(touched.len());
         for mut block in touched.iter_mut().map(core::mem::take) {
             match merged.last_mut() {

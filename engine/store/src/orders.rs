@@ -172,12 +172,10 @@ fn file(
     if next == first {
         return Err(Refusal::NoSuchMessage);
     }
-    if let Some(source) = index.mailbox_mut(account, from) {
-        source.gives(source.given().0, modseq);
-    }
-    if let Some(target) = index.mailbox_mut(account, to) {
-        target.gives(next, modseq);
-    }
+    let Some(source) = index.mailbox_mut(account, from) else { unreachable!("a mailbox that was there") };
+    source.gives(source.given().0, modseq);
+    let Some(target) = index.mailbox_mut(account, to) else { unreachable!("a mailbox that was there") };
+    target.gives(next, modseq);
     Ok(Filed { last: Uid(last), count: next - first, now: UidRange { first: Uid(first), last: Uid(next - 1) } })
 }
 

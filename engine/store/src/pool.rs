@@ -49,7 +49,7 @@ impl Pool {
             return self.pages.pop();
         }
         let bytes = pages as usize * PAGE_BYTES;
-        if let Some(buffer) = self.runs.get_mut(pages as usize)?.pop() {
+        if let Some(buffer) = self.runs_of(bytes).pop() {
             self.idle_bytes -= bytes;
             return Some(buffer);
         }
@@ -86,9 +86,17 @@ impl Pool {
     pub(crate) fn put(&mut self, buffer: Box<[u8]>) {
         if buffer.len() == PAGE_BYTES {
             self.pages.push(buffer);
-        } else if let Some(run) = self.runs.get_mut(buffer.len() / PAGE_BYTES) {
+        } else {
             self.idle_bytes += buffer.len();
-            run.push(buffer);
+            self.runs_of(buffer.len()).push(buffer);
+        }
+    }
+
+    /// Idle buffers of so many bytes.
+    fn runs_of(&mut self, bytes: usize) -> &mut Vec<Box<[u8]>> {
+        match self.runs.get_mut(bytes / PAGE_BYTES) {
+            Some(runs) => runs,
+            None => unreachable!("a buffer of more pages than a piece"),
         }
     }
 

@@ -100,7 +100,10 @@ impl Reads {
 
     /// How many may still begin.
     pub(crate) fn to_come(&self) -> usize {
-        self.table.capacity().saturating_sub(self.len())
+        let Some(to_come) = self.table.capacity().checked_sub(self.len()) else {
+            unreachable!("more reads than there may be")
+        };
+        to_come
     }
 
     /// Whether one waits for a buffer.
@@ -148,7 +151,8 @@ impl Reads {
 
     /// Takes back the buffer of a body.
     pub(crate) fn give_back(&mut self, body: Body, pool: &mut Pool) {
-        self.bodies_lent = self.bodies_lent.saturating_sub(1);
+        assert!(self.bodies_lent > 0, "a body that was not lent");
+        self.bodies_lent -= 1;
         pool.give(body.into_buffer());
     }
 
@@ -190,9 +194,8 @@ impl Reads {
             return true;
         }
         let Some(buffer) = parts.pool.take_sparing(place.pages) else { return false };
-        if let Some(read) = self.table.get_mut(id) {
-            read.place = Some(place);
-        }
+        let Some(read) = self.table.get_mut(id) else { unreachable!("a read that has ended") };
+        read.place = Some(place);
         parts.segments.read_began(place.page);
         parts.backing.read(place.page, buffer, Purpose::Body(id));
         true
@@ -229,9 +232,8 @@ impl Reads {
     }
 
     fn end(&mut self, id: FrameId, wakes: &mut Wakes, outcome: Outcome) {
-        if let Some(read) = self.table.remove(id) {
-            wakes.wake(read.continuation, outcome);
-        }
+        let Some(read) = self.table.remove(id) else { unreachable!("a read that has ended") };
+        wakes.wake(read.continuation, outcome);
     }
 }
 

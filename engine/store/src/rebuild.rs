@@ -72,7 +72,7 @@ impl Rebuild {
     /// A lane reads on, in its segment or in the next that none has begun.
     fn read_next(&mut self, lane: u8, lanes: &mut Lanes, parts: &mut Parts) {
         let geometry = parts.segments.geometry();
-        let Some(cursor) = self.cursors.get_mut(usize::from(lane)) else { return };
+        let Some(cursor) = self.cursors.get_mut(usize::from(lane)) else { unreachable!("a lane above the last one") };
         *cursor = cursor.filter(|cursor| cursor.at < geometry.segment_pages);
         while cursor.is_none() && self.next < geometry.segments() {
             let segment = SegmentIndex(self.next);
@@ -106,9 +106,10 @@ impl Rebuild {
             page = page.plus(pages);
             taken += pages;
         }
-        if let Some(Some(cursor)) = self.cursors.get_mut(usize::from(lane)) {
-            cursor.at += taken;
-        }
+        let Some(Some(cursor)) = self.cursors.get_mut(usize::from(lane)) else {
+            unreachable!("a lane that reads no segment")
+        };
+        cursor.at += taken;
         self.read_next(lane, lanes, parts);
     }
 
@@ -179,8 +180,10 @@ fn lacks(parts: &Parts, account: AccountId, guid: u64, found: &Found) -> bool {
 
 /// Puts a message back that the index lacks.
 fn bring_back(parts: &mut Parts, account: AccountId, guid: u64, found: &Found) -> Option<()> {
-    let (header, pages) = (found.last?, found.pages()?);
-    let last = header.last?;
+    let last = found.last.and_then(|header| Some((header, header.last?)));
+    let (Some((header, last)), Some(pages)) = (last, found.pages()) else {
+        unreachable!("a message of which a chunk was not found")
+    };
     let shard = account.shard();
     let index = parts.indexes.of_mut(shard);
     let known = index.mailbox(account, header.mailbox);

@@ -291,9 +291,8 @@ fn put(out: &mut Vec<u8>, kind: u8, fields: impl FnOnce(&mut Vec<u8>)) {
     fields(out);
     let length = out.len() - start;
     assert!(length + FRAME_BYTES <= RECORDS_MAX, "a record larger than a block");
-    if let Some(place) = out.get_mut(start - 2..start) {
-        place.copy_from_slice(&(length as u16).to_le_bytes());
-    }
+    let Some(place) = out.get_mut(start - 2..start) else { unreachable!("a record without its length") };
+    place.copy_from_slice(&(length as u16).to_le_bytes());
 }
 
 fn put_u32(out: &mut Vec<u8>, value: u32) {

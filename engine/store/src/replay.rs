@@ -453,8 +453,9 @@ impl Replay {
         let aligned = geometry.first_page(segment).plus(place * 2 / PIECE_PAGES * PIECE_PAGES);
         let wanted = (aligned, PIECE_PAGES);
         let piece = piece.filter(|piece| piece.is(aligned, PIECE_PAGES)).ok_or(wanted)?;
-        let first = piece.page(page).ok_or(wanted)?;
-        let second = piece.page(page.plus(1)).ok_or(wanted)?;
+        let (Some(first), Some(second)) = (piece.page(page), piece.page(page.plus(1))) else {
+            unreachable!("a place outside of its piece")
+        };
         let parse =
             |bytes: Result<&'a [u8], ()>| bytes.ok().and_then(|bytes| block::parse(bytes, key, page, self.shard));
         Ok(Look { copies: [parse(first), parse(second)], unreadable: first.is_err() && second.is_err() })

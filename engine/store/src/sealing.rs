@@ -90,9 +90,8 @@ fn superblock_flushed(parts: &mut Parts) {
         parts.segments.release_journal(segment);
     }
     for shard in parts.commit.take_started().iter() {
-        if let Some(root) = parts.superblock.root(shard) {
-            parts.commit.superblock_is_due();
-            parts.role.root_changed(&mut parts.superblock, shard, Root { started: true, ..root });
-        }
+        let Some(root) = parts.superblock.root(shard) else { unreachable!("a journal that began without a root") };
+        parts.commit.superblock_is_due();
+        parts.role.root_changed(&mut parts.superblock, shard, Root { started: true, ..root });
     }
 }

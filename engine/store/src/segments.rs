@@ -179,7 +179,7 @@ impl Segments {
     }
 
     pub(crate) fn owner(&self, index: SegmentIndex) -> Owner {
-        self.table.get(index.0 as usize).map_or(Owner::Free, |segment| segment.owner)
+        self.get(index).owner
     }
 
     pub(crate) fn free(&self) -> u32 {
@@ -229,11 +229,10 @@ impl Segments {
         if !self.may_take(want) {
             return None;
         }
-        let index = self.free.pop()?;
-        if let Some(segment) = self.get(index) {
-            assert!(segment.owner == Owner::Free && segment.live == 0, "a segment that is free and taken");
-            *segment = Segment { owner, open: matches!(owner, Owner::Body(_)), ..FREE };
-        }
+        let Some(index) = self.free.pop() else { unreachable!("a segment that may be taken and is not free") };
+        let segment = self.get_mut(index);
+        assert!(segment.owner == Owner::Free && segment.live == 0, "a segment that is free and taken");
+        *segment = Segment { owner, open: matches!(owner, Owner::Body(_)), ..FREE };
         Some(index)
     }
 
@@ -260,19 +259,16 @@ impl Segments {
     /// Gives a free segment to another core.
     pub(crate) fn give_away(&mut self) -> Option<SegmentIndex> {
         let index = self.free.pop()?;
-        if let Some(segment) = self.get(index) {
-            *segment = Segment { owner: Owner::Elsewhere, ..FREE };
-        }
+        *self.get_mut(index) = Segment { owner: Owner::Elsewhere, ..FREE };
         Some(index)
     }
 
     /// A free segment comes from another core.
     pub(crate) fn take_back(&mut self, index: SegmentIndex) {
-        if let Some(segment) = self.get(index) {
-            assert!(segment.owner == Owner::Elsewhere, "a segment that was given away and kept");
-            *segment = FREE;
-            self.free.push(index);
-        }
+        let segment = self.get_mut(index);
+        assert!(segment.owner == Owner::Elsewhere, "a segment that was given away and kept");
+        *segment = FREE;
+        self.free.push(index);
     }
 
     /// Gives another core the segments of those shards, and `free` free ones.
@@ -297,20 +293,18 @@ impl Segments {
 
     /// While opening: the segment belongs to a shard's journal. False when it belongs to another.
     pub(crate) fn claim_journal(&mut self, index: SegmentIndex, shard: ShardId) -> bool {
-        match self.get(index) {
-            Some(segment) if segment.owner == Owner::Free => {
-                segment.owner = Owner::Journal(shard);
-                true
-            }
-            _ => false,
+        let segment = self.get_mut(index);
+        let is_free = segment.owner == Owner::Free;
+        if is_free {
+            segment.owner = Owner::Journal(shard);
         }
+        is_free
     }
 
     /// Gives back a journal's segment.
     pub(crate) fn release_journal(&mut self, index: SegmentIndex) {
-        if let Some(segment) = self.get(index)
-            && matches!(segment.owner, Owner::Journal(_))
-        {
+        let segment = self.get_mut(index);
+        if matches!(segment.owner, Owner::Journal(_)) {
             *segment = FREE;
             self.free.push(index);
         }
@@ -319,13 +313,13 @@ impl Segments {
     /// Bodies go elsewhere from now on.
     fn close(&mut self, index: SegmentIndex) {
         // What died in it before was not looked at.
-        let died = self.table.get(index.0 as usize).map_or(0, Segment::dead);
+        let died = self.get(index).dead();
         self.died_pages = self.died_pages.saturating_add(died);
         self.change(index, |segment| segment.open = false);
     }
 
     pub(crate) fn lives(&mut self, page: Page, pages: u32) {
-        self.at(page, |segment| segment.live += pages);
+        self.within(page, |segment| segment.live += pages);
     }
 
     /// While opening: the same, and the segment belongs to the bodies of `shard`. False when it cannot.
@@ -346,7 +340,7 @@ impl Segments {
     fn claim(&mut self, page: Page, pages: u32, shard: ShardId) -> Option<&mut Segment> {
         let holds = self.geometry.holds(page, pages);
         let all = self.geometry.segment_pages;
-        let segment = self.geometry.segment_of(page).and_then(|index| self.get(index))?;
+        let segment = self.geometry.segment_of(page).map(|index| self.get_mut(index))?;
         if !holds || !matches!(segment.owner, Owner::Free | Owner::Body(_)) {
             return None;
         }
@@ -357,11 +351,14 @@ impl Segments {
 
     pub(crate) fn died(&mut self, page: Page, pages: u32) {
         self.died_pages = self.died_pages.saturating_add(pages);
-        self.at(page, |segment| segment.live = segment.live.saturating_sub(pages));
+        // Where a journal names a page that is none, or one for two messages, not all of it has lived.
+        if let Some(index) = self.geometry.segment_of(page) {
+            self.change(index, |segment| segment.live = segment.live.saturating_sub(pages));
+        }
     }
 
     fn pin(&mut self, page: Page, pages: u32) {
-        self.at(page, |segment| {
+        self.within(page, |segment| {
             segment.pinned += pages;
             segment.given += pages;
         });
@@ -369,18 +366,19 @@ impl Segments {
 
     pub(crate) fn unpin(&mut self, page: Page, pages: u32) {
         self.died_pages = self.died_pages.saturating_add(pages);
-        self.at(page, |segment| {
+        self.within(page, |segment| {
             assert!(segment.pinned >= pages, "more pages unpinned than pinned");
             segment.pinned -= pages;
         });
     }
 
     pub(crate) fn read_began(&mut self, page: Page) {
-        self.at(page, |segment| segment.reading += 1);
+        self.within(page, |segment| segment.reading += 1);
     }
 
     pub(crate) fn read_ended(&mut self, page: Page) {
-        self.at(page, |segment| segment.reading = segment.reading.saturating_sub(1));
+        // A page that a journal names wrongly may lie in a segment that was freed meanwhile.
+        self.within(page, |segment| segment.reading = segment.reading.saturating_sub(1));
     }
 
     pub(crate) fn damaged(&mut self, index: SegmentIndex) {
@@ -388,7 +386,7 @@ impl Segments {
     }
 
     pub(crate) fn live_in(&self, index: SegmentIndex) -> u32 {
-        self.table.get(index.0 as usize).map_or(0, |segment| segment.live)
+        self.get(index).live
     }
 
     /// Whether so much has died since a look found nothing, or less will do now, that another one, over all segments, is
@@ -420,19 +418,29 @@ impl Segments {
         found
     }
 
-    fn get(&mut self, index: SegmentIndex) -> Option<&mut Segment> {
-        self.table.get_mut(index.0 as usize)
+    fn get(&self, index: SegmentIndex) -> &Segment {
+        match self.table.get(index.0 as usize) {
+            Some(segment) => segment,
+            None => unreachable!("a segment above the last one"),
+        }
     }
 
-    fn at(&mut self, page: Page, change: impl FnOnce(&mut Segment)) {
-        if let Some(index) = self.geometry.segment_of(page) {
-            self.change(index, change);
+    fn get_mut(&mut self, index: SegmentIndex) -> &mut Segment {
+        match self.table.get_mut(index.0 as usize) {
+            Some(segment) => segment,
+            None => unreachable!("a segment above the last one"),
         }
+    }
+
+    /// Changes the segment of a page that is known to lie in one.
+    fn within(&mut self, page: Page, change: impl FnOnce(&mut Segment)) {
+        let Some(index) = self.geometry.segment_of(page) else { unreachable!("a page in no segment") };
+        self.change(index, change);
     }
 
     /// Changes a segment, and frees it when that left nothing in it.
     fn change(&mut self, index: SegmentIndex, change: impl FnOnce(&mut Segment)) {
-        let Some(segment) = self.get(index) else { return };
+        let segment = self.get_mut(index);
         change(segment);
         let empty = segment.live == 0 && segment.pinned == 0 && segment.reading == 0 && !segment.open;
         if empty && matches!(segment.owner, Owner::Body(_)) {

@@ -52,14 +52,14 @@ pub(crate) enum Slot {
 impl Superblock {
     /// A shard's journal begins there from the next version on.
     pub(crate) fn set_root(&mut self, shard: ShardId, root: Root) {
-        if let Some(place) = self.roots.get_mut(shard.index()) {
-            *place = Some(root);
-        }
+        let Some(place) = self.roots.get_mut(shard.index()) else { unreachable!("a shard above the last one") };
+        *place = Some(root);
     }
 
     /// Where a shard's journal begins.
     pub(crate) fn root(&self, shard: ShardId) -> Option<Root> {
-        self.roots.get(shard.index()).copied().flatten()
+        let Some(root) = self.roots.get(shard.index()) else { unreachable!("a shard above the last one") };
+        *root
     }
 
     /// What comes before the number in the GUIDs of all messages of the store.
@@ -100,8 +100,11 @@ impl Superblock {
                 None => fields.u32(NO_SEGMENT).skip(20).u64(stamp),
             };
         }
-        let hash = page_hash(&self.key, &bytes).unwrap_or(Hash([0; 16]));
-        write(&mut bytes, 16, &hash.0);
+        let hash = page_hash(&self.key, &bytes);
+        let (Some(Hash(hash)), Some(place)) = (hash, bytes.get_mut(16..32)) else {
+            unreachable!("a superblock that is shorter than a page")
+        };
+        place.copy_from_slice(&hash);
         bytes
     }
 
@@ -159,12 +162,6 @@ fn parse_root(mut reader: Reader<'_>, geometry: Geometry) -> Option<Option<Root>
 
 fn page_hash(key: &Key, bytes: &[u8]) -> Option<Hash> {
     Some(key.hash([bytes.get(32..END)?, bytes.get(..16)?]))
-}
-
-fn write(bytes: &mut [u8], at: usize, field: &[u8]) {
-    if let Some(place) = bytes.get_mut(at..at + field.len()) {
-        place.copy_from_slice(field);
-    }
 }
 
 const _: () = assert!(END <= PAGE_BYTES);

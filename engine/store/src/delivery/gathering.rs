@@ -101,7 +101,7 @@ impl Deliveries {
 
     /// Gathers for the next recipient; `None` when all have it.
     fn gather_recipient(&mut self, id: FrameId, to_leave: usize, parts: &mut Parts) -> Option<Progress> {
-        let delivery = self.table.get_mut(id)?;
+        let delivery = self.known(id);
         let number = delivery.cursor;
         let recipient = *delivery.recipients.get(number)?;
         let Recipient { account, mailbox: MailboxId(mailbox), flags, keywords, entry: queued, once } = recipient;
@@ -134,7 +134,8 @@ impl Deliveries {
             let all = delivery.pages.iter().skip(number).step_by(recipients).copied().chain([page.0]);
             let pages: Vec<u32> = all.collect();
             record::put_chunks(parts.journals.gather(shard), guid, &pages);
-            first_page = pages.first().copied().unwrap_or(page.0);
+            let Some(first) = pages.first() else { unreachable!("a message without a chunk") };
+            first_page = *first;
         }
         let entry = Entry::new(uid, delivery.octets, first_page, date, modseq, guid);
         let entry = entry.in_conversation(header.conversation).with_head(head);
@@ -161,7 +162,7 @@ impl Deliveries {
 
     /// A group with one of the recipients' records is durable and applied.
     pub(crate) fn recipient_flushed(&mut self, id: FrameId, parts: &mut Parts) {
-        let Some(delivery) = self.table.get_mut(id) else { return };
+        let delivery = self.known(id);
         delivery.groups -= 1;
         if delivery.groups == 0 && delivery.expect == Expect::Flushed {
             let continuation = delivery.continuation;
@@ -193,12 +194,7 @@ impl Deliveries {
     pub(crate) fn refuse_all(&mut self, parts: &mut Parts) {
         for slot in 0..self.table.capacity() {
             let Some(id) = self.table.id_at(slot) else { continue };
-            let Some(delivery) = self.table.get_mut(id) else { continue };
-            let continuation = delivery.continuation.take();
-            self.give_up(id, parts);
-            if let Some(continuation) = continuation {
-                parts.wakes.wake(continuation, Outcome::Refused(Refusal::ReadOnly));
-            }
+            self.refuse_delivery(id, Refusal::ReadOnly, parts);
         }
     }
 
@@ -213,9 +209,7 @@ impl Deliveries {
     /// Nobody wants the delivery any more: it goes once its writes have ended.
     pub(super) fn give_up(&mut self, id: FrameId, parts: &mut Parts) {
         self.stop_waiting_for_room(id);
-        if let Some(delivery) = self.table.get_mut(id) {
-            delivery.expect = Expect::Abandoned;
-        }
+        self.known(id).expect = Expect::Abandoned;
         self.forget_if_written(id, parts);
     }
 

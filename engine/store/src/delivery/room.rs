@@ -94,8 +94,7 @@ impl Deliveries {
 
     /// A delivery that is given up, or has found what it waited for, waits for nothing: it must not be woken in place of another.
     pub(super) fn stop_waiting_for_room(&mut self, id: FrameId) {
-        let Some(delivery) = self.table.get_mut(id) else { return };
-        if core::mem::take(&mut delivery.wants_room) {
+        if core::mem::take(&mut self.known(id).wants_room) {
             self.wants_room.forget(id);
         }
     }
@@ -111,7 +110,7 @@ impl Deliveries {
     }
 
     pub(super) fn wait_for_room(&mut self, id: FrameId, wanted: Wanted, continuation: Continuation) {
-        let Some(delivery) = self.table.get_mut(id) else { return };
+        let delivery = self.known(id);
         delivery.continuation = Some(continuation);
         if !core::mem::replace(&mut delivery.wants_room, true) {
             self.wants_room.of(wanted).push_back(id);
