@@ -28,8 +28,9 @@ impl Outbox {
     }
 
     /// Lends room for a frame of `length` bytes at the end of the queue; its old contents are undefined.
-    /// `None` when there is no room for it.
+    /// `None` when there is no room for it, or when it is longer than its length can say.
     pub(crate) fn reserve(&mut self, length: usize) -> Option<&mut [u8]> {
+        let count = u16::try_from(length).ok()?;
         let needed = length + LENGTH_BYTES;
         if self.write < self.read {
             if self.read - self.write <= needed {
@@ -45,8 +46,8 @@ impl Outbox {
         let start = self.write;
         self.last = start;
         self.write += needed;
-        let (count, frame) = self.bytes.get_mut(start..start + needed)?.split_first_chunk_mut()?;
-        *count = u16::try_from(length).ok()?.to_ne_bytes();
+        let (place, frame) = self.bytes.get_mut(start..start + needed)?.split_first_chunk_mut()?;
+        *place = count.to_ne_bytes();
         Some(frame)
     }
 
@@ -90,6 +91,15 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_frame_longer_than_its_length_can_say_is_refused() {
+        let mut outbox = Outbox::with_capacity(200_000);
+        assert!(outbox.reserve(usize::from(u16::MAX) + 1).is_none());
+        assert!(outbox.is_empty());
+        assert!(outbox.reserve(10).is_some());
+        assert_eq!(outbox.front().map(<[u8]>::len), Some(10));
+    }
 
     proptest! {
         #[test]
