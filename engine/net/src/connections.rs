@@ -428,8 +428,7 @@ impl Tcp {
 
 /// A key of this core's alone: a cookie is good where it was given.
 fn own_key(mut key: [u8; 16], own: CoreId) -> [u8; 16] {
-    if let Some(byte) = key.first_mut() {
-        *byte ^= own.0;
-    }
+    let [first, ..] = &mut key;
+    *first ^= own.0;
     key
 }

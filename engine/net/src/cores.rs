@@ -129,7 +129,7 @@ impl Fellows {
         if is_full || buggify!(NoRoomBetweenCores) {
             return Err(frame);
         }
-        let Some(post) = self.posts.get_mut(usize::from(core.0)) else { return Err(frame) };
+        let Some(post) = self.posts.get_mut(usize::from(core.0)) else { unreachable!("a core above the last one") };
         post.push(Passed { frame, seen_at: self.now, home, hops, answerer, verified, syn }, kind)
             .map_err(|passed| passed.frame)?;
         if let Some(home) = ours {
@@ -181,7 +181,7 @@ impl Fellows {
 
     /// A frame of our card has been handled. It goes on, or is given back.
     pub(crate) fn own_handled(&mut self, frame: Frame, counters: &mut Counters) -> Option<Frame> {
-        let Some(onward) = self.onward.take() else { return Some(frame) };
+        let Some(onward) = self.onward.take() else { unreachable!("a frame that goes on to no core") };
         let home = Home { core: self.cores.own, charged_to: onward.core };
         self.pass_on(frame, Some(home), onward, counters).err()
     }
@@ -209,9 +209,10 @@ impl Fellows {
         if home.core == self.cores.own {
             return Some(frame);
         }
-        if let Some(post) = self.posts.get_mut(usize::from(home.core.0)) {
-            post.push_shell(frame, home.charged_to);
-        }
+        let Some(post) = self.posts.get_mut(usize::from(home.core.0)) else {
+            unreachable!("a core above the last one")
+        };
+        post.push_shell(frame, home.charged_to);
         None
     }
 
@@ -222,9 +223,8 @@ impl Fellows {
 
     /// A core that we steer for says how much it holds.
     pub(crate) fn load_told(&mut self, load: &Load) {
-        if let Some(steering) = &mut self.steering {
-            steering.told(load);
-        }
+        let Some(steering) = &mut self.steering else { unreachable!("a load told to a core that steers nothing") };
+        steering.told(load);
     }
 
     /// The next message for another core, if there is one.

@@ -136,7 +136,8 @@ impl Counters {
     /// How often `counter` happened; or how many bytes or microseconds it came to.
     #[inline]
     pub fn of(&self, counter: Counter) -> u64 {
-        self.0.get(counter as usize).copied().unwrap_or_default()
+        let Some(count) = self.0.get(counter as usize) else { unreachable!("there is a number for each counter") };
+        *count
     }
 
     /// It has happened once more.
@@ -148,24 +149,27 @@ impl Counters {
     /// It has happened so many times more.
     #[inline]
     pub(crate) fn add(&mut self, counter: Counter, times: u64) {
-        if let Some(count) = self.0.get_mut(counter as usize) {
-            *count += times;
-        }
+        *self.of_mut(counter) += times;
     }
 
     /// What was counted here since it stood at `before` was counted elsewhere.
     pub(crate) fn take_back(&mut self, counter: Counter, before: u64) {
-        if let Some(count) = self.0.get_mut(counter as usize) {
-            *count = before;
-        }
+        *self.of_mut(counter) = before;
     }
 
     /// Another core has handed over a frame, `lay` after it had looked at it.
     pub(crate) fn frame_was_passed(&mut self, lay: Micros) {
         self.count(Counter::PassedIn);
         self.add(Counter::PassedInMicros, lay.0);
-        if let Some(max) = self.0.get_mut(Counter::PassedInMicrosMax as usize) {
-            *max = lay.0.max(*max);
+        let max = self.of_mut(Counter::PassedInMicrosMax);
+        *max = lay.0.max(*max);
+    }
+
+    #[inline]
+    fn of_mut(&mut self, counter: Counter) -> &mut u64 {
+        match self.0.get_mut(counter as usize) {
+            Some(count) => count,
+            None => unreachable!("there is a number for each counter"),
         }
     }
 }

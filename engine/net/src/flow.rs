@@ -210,7 +210,7 @@ impl FlowTable {
     #[inline(always)]
     pub(crate) fn find(&self, flow: &Flow) -> Option<Entry> {
         let at = self.position(flow)?;
-        self.slots.get(at as usize)?.entry.unpack()
+        self.slot(at).entry.unpack()
     }
 
     /// Makes `flow` lead to `entry`, wherever it led before.
@@ -218,7 +218,8 @@ impl FlowTable {
         let entry = PackedEntry::pack(entry);
         let name = self.name(&flow);
         let (mut at, capacity) = (self.home(name.hash), self.slots.len());
-        while let Some(slot) = self.slots.get_mut(at as usize) {
+        loop {
+            let Some(slot) = self.slots.get_mut(at as usize) else { unreachable!("a place above the last one") };
             if slot.entry == PackedEntry::NONE {
                 self.taken += 1;
                 assert!(self.taken * 2 <= capacity, "no more flows than the tables that they lead to can hold");
@@ -240,7 +241,7 @@ impl FlowTable {
         let mut at = hole;
         for _ in 0..self.slots.len() {
             at = (at + 1) & self.mask;
-            let Some(slot) = self.slots.get(at as usize).copied() else { break };
+            let slot = *self.slot(at);
             if slot.entry == PackedEntry::NONE {
                 break;
             }
@@ -291,7 +292,7 @@ impl FlowTable {
         let name = self.name(flow);
         let mut at = self.home(name.hash);
         for _ in 0..self.slots.len() {
-            let slot = self.slots.get(at as usize)?;
+            let slot = self.slot(at);
             if slot.entry == PackedEntry::NONE {
                 return None;
             }
@@ -304,8 +305,15 @@ impl FlowTable {
     }
 
     fn put(&mut self, at: u32, to: Slot) {
-        if let Some(slot) = self.slots.get_mut(at as usize) {
-            *slot = to;
+        let Some(slot) = self.slots.get_mut(at as usize) else { unreachable!("a place above the last one") };
+        *slot = to;
+    }
+
+    #[inline(always)]
+    fn slot(&self, at: u32) -> &Slot {
+        match self.slots.get(at as usize) {
+            Some(slot) => slot,
+            None => unreachable!("a place above the last one"),
         }
     }
 }

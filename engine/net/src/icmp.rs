@@ -142,9 +142,8 @@ impl Icmp {
         }
         let sent = answer(link, now, received, received.payload.len(), |bytes| {
             bytes.copy_from_slice(received.payload);
-            if let Some(header) = bytes.first_chunk_mut::<4>() {
-                *header = [0; 4];
-            }
+            let Some(header) = bytes.first_chunk_mut::<4>() else { unreachable!("an echo that has a header") };
+            *header = [0; 4];
         });
         link.counters.add(Counter::EchoesAnswered, u64::from(sent));
     }
@@ -166,9 +165,8 @@ fn answer(
     let write = |bytes: &mut [u8]| {
         write(bytes);
         let field = Sum::of(bytes).field();
-        if let Some([_, _, high, low]) = bytes.first_chunk_mut() {
-            [*high, *low] = field;
-        }
+        let Some([_, _, high, low]) = bytes.first_chunk_mut() else { unreachable!("a message without its header") };
+        [*high, *low] = field;
     };
     link.send(now, &packet, write).is_ok()
 }

@@ -157,9 +157,8 @@ impl Icmpv6 {
         }
         let sent = answer(link, now, received, received.payload.len(), |bytes| {
             bytes.copy_from_slice(received.payload);
-            if let Some(header) = bytes.first_chunk_mut::<4>() {
-                *header = [ECHO_REPLY, 0, 0, 0];
-            }
+            let Some(header) = bytes.first_chunk_mut::<4>() else { unreachable!("an echo that has a header") };
+            *header = [ECHO_REPLY, 0, 0, 0];
         });
         link.counters.add(Counter::EchoesAnswered, u64::from(sent));
     }
@@ -212,9 +211,8 @@ fn answer(
 pub(crate) fn seal(source: Ip, destination: Ip, message: &mut [u8]) {
     let sum = Sum::pseudo_header(source, destination, PROTOCOL_ICMPV6, message.len() as u16);
     let field = sum.and(message).field();
-    if let Some([_, _, high, low]) = message.first_chunk_mut() {
-        [*high, *low] = field;
-    }
+    let Some([_, _, high, low]) = message.first_chunk_mut() else { unreachable!("a message without its header") };
+    [*high, *low] = field;
 }
 
 /// Whether a packet carries an ICMPv6 error, or a redirect: about these nothing is said, or it would go on for ever.

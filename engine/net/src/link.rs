@@ -245,9 +245,8 @@ impl Link {
 
     /// Takes back the frame that was just written, to wait until the neighbour is found.
     fn hold_last(&mut self, destination: Ip) {
-        if let Some(frame) = self.outbox.take_back() {
-            hold(&self.interface, &mut self.neighbours, &mut self.ndp, destination, frame);
-        }
+        let frame = self.outbox.take_back();
+        hold(&self.interface, &mut self.neighbours, &mut self.ndp, destination, frame);
     }
 
     /// Keeps a frame until the neighbour is found through whom packets to `destination` go.
@@ -300,9 +299,8 @@ pub(crate) fn release_held<A: Copy + PartialEq>(
         match outbox.reserve(frame.len()) {
             Some(room) => {
                 room.copy_from_slice(&frame);
-                if let Some(destination) = room.first_chunk_mut() {
-                    *destination = hardware.0;
-                }
+                let Some(destination) = room.first_chunk_mut() else { unreachable!("a frame without its header") };
+                *destination = hardware.0;
             }
             None => counters.count(Counter::DroppedOut),
         }

@@ -136,7 +136,7 @@ impl Neighbours {
                 self.next_ask = self.entries.iter().map(|neighbour| neighbour.ask_at).min().unwrap_or(NEVER);
                 break;
             };
-            let Some(neighbour) = self.entries.get_mut(at) else { break };
+            let Some(neighbour) = self.entries.get_mut(at) else { unreachable!("a neighbour that was just found") };
             if neighbour.asked < ASKS_MAX {
                 // Who answered before is asked alone first, and everybody is asked before he is given up.
                 let hardware = neighbour.hardware.filter(|_| neighbour.asked + 1 < ASKS_MAX);

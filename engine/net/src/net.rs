@@ -52,7 +52,8 @@ impl Net {
 
     /// A network behind `card`. `seed` is random, chosen anew each time the machine starts, and the same on all of its cores.
     pub fn new(config: &Config, card: &Card, seed: &[u8; 32], now: Instant) -> Net {
-        let mut keys = Random::new(*seed.first_chunk().unwrap_or(&[0; 16]), *seed.last_chunk().unwrap_or(&[0; 16]));
+        let ([first, second], []) = seed.as_chunks() else { unreachable!("a seed is two keys") };
+        let mut keys = Random::new(*first, *second);
         let fellows = Fellows::new(config.cores, card.queues, config.limits.connections);
         let is_first = config.cores.is_first();
         let link = Link::new(card, &config.ipv6, is_first, Random::new(keys.key(), keys.key()));
@@ -302,9 +303,13 @@ impl Net {
     pub fn datagram<'a>(&'a self, frame: &'a [u8], place: &Place) -> &'a [u8] {
         let (bytes, range) = match place {
             Place::Frame(range) => (frame, range),
-            Place::Reassembled(range) => (self.reassembled.as_deref().unwrap_or_default(), range),
+            Place::Reassembled(range) => match self.reassembled.as_deref() {
+                Some(bytes) => (bytes, range),
+                None => unreachable!("a datagram that is asked for too late"),
+            },
         };
-        bytes.get(range.clone()).unwrap_or_default()
+        let Some(bytes) = bytes.get(range.clone()) else { unreachable!("a datagram of another frame") };
+        bytes
     }
 
     fn is_dhcp_port(&self, port: u16) -> bool {

@@ -46,18 +46,19 @@ impl Outbox {
         let start = self.write;
         self.last = start;
         self.write += needed;
-        let (place, frame) = self.bytes.get_mut(start..start + needed)?.split_first_chunk_mut()?;
+        let frame = self.bytes.get_mut(start..start + needed).and_then(<[u8]>::split_first_chunk_mut);
+        let Some((place, frame)) = frame else { unreachable!("it was looked whether there is room") };
         *place = count.to_ne_bytes();
         Some(frame)
     }
 
     /// The oldest frame.
     pub(crate) fn front(&self) -> Option<&[u8]> {
-        if self.is_empty() { None } else { self.frame_at(self.read) }
+        if self.is_empty() { None } else { Some(self.frame_at(self.read)) }
     }
 
     /// Takes the frame back that was reserved last. To be called right after [`Outbox::reserve`] succeeded.
-    pub(crate) fn take_back(&mut self) -> Option<&[u8]> {
+    pub(crate) fn take_back(&mut self) -> &[u8] {
         self.write = self.last;
         self.frame_at(self.last)
     }
@@ -78,9 +79,13 @@ impl Outbox {
         self.read == self.write
     }
 
-    fn frame_at(&self, start: usize) -> Option<&[u8]> {
-        let (count, rest) = self.bytes.get(start..)?.split_first_chunk()?;
-        rest.get(..usize::from(u16::from_ne_bytes(*count)))
+    fn frame_at(&self, start: usize) -> &[u8] {
+        let (_, rest) = self.bytes.split_at(start);
+        let Some((count, rest)) = rest.split_first_chunk() else { unreachable!("a frame without its length") };
+        let Some(frame) = rest.get(..usize::from(u16::from_ne_bytes(*count))) else {
+            unreachable!("a frame that ends behind the last byte")
+        };
+        frame
     }
 }
 
@@ -113,7 +118,7 @@ mod tests {
                             room.fill(number as u8);
                             if push == 0 {
                                 let frame = vec![number as u8; length];
-                                prop_assert_eq!(outbox.take_back(), Some(frame.as_slice()));
+                                prop_assert_eq!(outbox.take_back(), frame.as_slice());
                             } else {
                                 model.push_back(room.to_vec());
                             }

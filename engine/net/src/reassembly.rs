@@ -106,8 +106,8 @@ impl Reassembly {
         if impossible || end > DATAGRAM_BYTES_MAX {
             return Progress::Failed;
         }
-        let Some(index) = self.find_or_start(now, part.key) else { return Progress::Failed };
-        let Some(Some(datagram)) = self.datagrams.get_mut(index) else { return Progress::Failed };
+        let index = self.find_or_start(now, part.key);
+        let Some(Some(datagram)) = self.datagrams.get_mut(index) else { unreachable!("it was just found or started") };
         if datagram.refused {
             return Progress::Waiting;
         }
@@ -159,17 +159,20 @@ impl Reassembly {
         self.spare.len() == DATAGRAMS_MAX && self.displaced == 0
     }
 
-    fn find_or_start(&mut self, now: Instant, key: Key) -> Option<usize> {
+    fn find_or_start(&mut self, now: Instant, key: Key) -> usize {
         let known = |slot: &Option<Datagram>| slot.as_ref().is_some_and(|datagram| datagram.key == key);
         if let Some(index) = self.datagrams.iter().position(known) {
-            return Some(index);
+            return index;
         }
         let age = |slot: &Option<Datagram>| slot.as_ref().map_or(Instant::START, |datagram| datagram.expires_at);
-        let (index, slot) = self.datagrams.iter_mut().enumerate().min_by_key(|(_, slot)| age(slot))?;
+        let Some((index, slot)) = self.datagrams.iter_mut().enumerate().min_by_key(|(_, slot)| age(slot)) else {
+            unreachable!("there are places for datagrams")
+        };
         if let Some(oldest) = slot.take() {
             self.displaced += u64::from(!oldest.refused);
             self.spare.push(oldest.bytes);
         }
+        let Some(bytes) = self.spare.pop() else { unreachable!("there is a buffer for each place") };
         *slot = Some(Datagram {
             key,
             expires_at: now + LIFETIME,
@@ -178,9 +181,9 @@ impl Reassembly {
             present: [0; WORDS],
             begins_with: 0,
             refused: false,
-            bytes: self.spare.pop()?,
+            bytes,
         });
-        Some(index)
+        index
     }
 }
 
@@ -198,16 +201,17 @@ impl Datagram {
         if beyond_end || (!more_fragments && end < self.end) {
             return false;
         }
-        let Some(room) = self.bytes.get_mut(start..end) else { return false };
+        let Some(room) = self.bytes.get_mut(start..end) else {
+            unreachable!("a datagram that is larger than the most")
+        };
         room.copy_from_slice(payload);
         self.end = self.end.max(end);
         if !more_fragments {
             self.total_bytes = Some(end);
         }
         for unit in units {
-            if let Some(word) = self.present.get_mut(unit / 64) {
-                *word |= 1 << (unit % 64);
-            }
+            let Some(word) = self.present.get_mut(unit / 64) else { unreachable!("a unit above the last one") };
+            *word |= 1 << (unit % 64);
         }
         true
     }

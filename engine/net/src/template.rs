@@ -81,7 +81,8 @@ impl Template {
     #[inline]
     pub(crate) fn peer(&self) -> Ethernet {
         let place = if self.local.is_ipv4() { &self.bytes[20..26] } else { &self.bytes[..6] };
-        Ethernet(place.first_chunk().copied().unwrap_or_default())
+        let Some(octets) = place.first_chunk() else { unreachable!("an address that is cut short") };
+        Ethernet(*octets)
     }
 
     pub(crate) fn set_peer(&mut self, peer: Ethernet) {
@@ -151,7 +152,8 @@ impl Template {
         bytes[67] = segment.flags.0;
         bytes[68..70].copy_from_slice(&segment.window.to_be_bytes());
         let sum = self.tcp_sum.and_word(tcp_bytes);
-        let header = bytes.get(TCP_AT..TEMPLATE_BYTES + options).unwrap_or_default();
+        let header = bytes.get(TCP_AT..TEMPLATE_BYTES + options);
+        let Some(header) = header else { unreachable!("more options than there is room for") };
         let field = if offloads.checksum { sum.offload_field() } else { and_pieces(sum.and(header), pieces).field() };
         bytes[70..72].copy_from_slice(&field);
         head
@@ -163,11 +165,10 @@ impl Template {
     }
 
     fn address(&self, ipv4: &[u8], ipv6: &[u8]) -> Ip {
-        if self.local.is_ipv4() {
-            Ip::v4(Ipv4Addr::from_octets(ipv4.first_chunk().copied().unwrap_or_default()))
-        } else {
-            Ip::v6(Ipv6Addr::from_octets(ipv6.first_chunk().copied().unwrap_or_default()))
-        }
+        let (Some(ipv4), Some(ipv6)) = (ipv4.first_chunk(), ipv6.first_chunk()) else {
+            unreachable!("an address that is cut short")
+        };
+        if self.local.is_ipv4() { Ip::v4(Ipv4Addr::from_octets(*ipv4)) } else { Ip::v6(Ipv6Addr::from_octets(*ipv6)) }
     }
 }
 
@@ -176,7 +177,10 @@ impl Head {
 
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.bytes.get(self.start..self.end).unwrap_or_default()
+        let Some(bytes) = self.bytes.get(self.start..self.end) else {
+            unreachable!("a head that ends behind its room")
+        };
+        bytes
     }
 
     /// The frame that these headers start.

@@ -93,9 +93,10 @@ pub(crate) fn send(
         let sum = Sum::pseudo_header(from, to, PROTOCOL_UDP, field).and(bytes).field();
         // Zero would mean that there is none; its complement is the same number (RFC 768).
         let sum = if sum == [0, 0] { [0xff, 0xff] } else { sum };
-        if let Some([_, _, _, _, _, _, high, low]) = bytes.first_chunk_mut::<UDP_BYTES>() {
-            [*high, *low] = sum;
-        }
+        let Some([_, _, _, _, _, _, high, low]) = bytes.first_chunk_mut::<UDP_BYTES>() else {
+            unreachable!("the room is as long as was asked for")
+        };
+        [*high, *low] = sum;
     })?;
     link.counters.count(Counter::DatagramsOut);
     Ok(())

@@ -156,8 +156,8 @@ impl Tcp {
         link: &mut Link,
         events: &mut Events,
     ) {
-        let Some(id) = self.connections.id_at(index as usize) else { return };
-        let Some(found) = self.connections.get_mut(id) else { return };
+        let Some(id) = self.connections.id_at(index as usize) else { unreachable!("a flow that leads nowhere") };
+        let Some(found) = self.connections.get_mut(id) else { unreachable!("a name was just given for this slot") };
         if !found.template.is_of(&caller.flow) {
             return;
         }
@@ -196,10 +196,12 @@ impl Tcp {
                 Place::Frame(bytes) => tell(Event::Data { connection, bytes }),
                 // Only bytes of the frame itself can be lent: these are kept, as if nobody had taken them.
                 Place::Reassembled(_) => {
-                    let bytes = segment.payload.get(actions.data.clone()).unwrap_or_default();
-                    if let Some(found) = self.connections.get_mut(connection.0) {
-                        found.tcb.keep(bytes, &mut self.pools);
-                    }
+                    let (Some(bytes), Some(found)) =
+                        (segment.payload.get(actions.data.clone()), self.connections.get_mut(connection.0))
+                    else {
+                        unreachable!("a connection has just taken these bytes of the segment")
+                    };
+                    found.tcb.keep(bytes, &mut self.pools);
                     buffered = true;
                 }
             }
@@ -215,9 +217,8 @@ impl Tcp {
         }
         if let Some(reason) = actions.closed {
             counters.add(Counter::ResetsIn, u64::from(reason == CloseReason::Reset));
-            if let Some(found) = self.connections.get_mut(connection.0) {
-                found.user_is_done = true;
-            }
+            let Some(found) = self.connections.get_mut(connection.0) else { unreachable!("it has just acted") };
+            found.user_is_done = true;
             tell(Event::Closed { connection, reason });
         }
         // Whoever gets bytes mostly answers, and all else but acknowledgments is rare.
@@ -423,7 +424,7 @@ impl Tcp {
         let Some(entry) = self.flows.find(&report.flow) else { return false };
         counters.count(Counter::IcmpErrorsIn);
         let Entry::Connection(index) = entry else { return true };
-        let Some(id) = self.connections.id_at(index as usize) else { return true };
+        let Some(id) = self.connections.id_at(index as usize) else { unreachable!("a flow that leads nowhere") };
         let Some(found) = self.connections.get_mut(id).filter(|found| found.template.flow() == report.flow) else {
             return true;
         };

@@ -45,21 +45,28 @@ impl Away {
 
     pub(super) fn left(&mut self, core: CoreId) {
         let share = self.share();
-        if let Some(charged) = self.charged.get_mut(usize::from(core.0)) {
-            self.shared += usize::from(*charged >= share);
-            *charged += 1;
-            self.frames += 1;
-        }
+        let charged = self.charged_mut(core);
+        let is_shared = *charged >= share;
+        *charged += 1;
+        self.frames += 1;
+        self.shared += usize::from(is_shared);
         assert!(self.frames <= FRAMES_MAX && self.shared <= SHARED_MAX, "it was asked whether there is room");
     }
 
     pub(super) fn came_home(&mut self, core: CoreId) {
         let share = self.share();
-        if let Some(charged) = self.charged.get_mut(usize::from(core.0)) {
-            assert!(*charged > 0, "a buffer comes home that was away");
-            *charged -= 1;
-            self.frames -= 1;
-            self.shared -= usize::from(*charged >= share);
+        let charged = self.charged_mut(core);
+        assert!(*charged > 0, "a buffer comes home that was away");
+        *charged -= 1;
+        let was_shared = *charged >= share;
+        self.frames -= 1;
+        self.shared -= usize::from(was_shared);
+    }
+
+    fn charged_mut(&mut self, core: CoreId) -> &mut usize {
+        match self.charged.get_mut(usize::from(core.0)) {
+            Some(charged) => charged,
+            None => unreachable!("a core above the last one"),
         }
     }
 

@@ -74,20 +74,17 @@ impl Holdings {
     }
 
     pub(super) fn opened(&mut self, bucket: u16) {
-        if let Some(count) = self.of_bucket.get_mut(usize::from(bucket)) {
-            *count += 1;
-            self.in_all += 1;
-            self.change(bucket);
-        }
+        *self.count_mut(bucket) += 1;
+        self.in_all += 1;
+        self.change(bucket);
     }
 
     pub(super) fn closed(&mut self, bucket: u16) {
-        if let Some(count) = self.of_bucket.get_mut(usize::from(bucket)) {
-            assert!(*count > 0, "what is closed was open");
-            *count -= 1;
-            self.in_all -= 1;
-            self.change(bucket);
-        }
+        let count = self.count_mut(bucket);
+        assert!(*count > 0, "what is closed was open");
+        *count -= 1;
+        self.in_all -= 1;
+        self.change(bucket);
     }
 
     /// A SYN has arrived that was given to us.
@@ -99,8 +96,8 @@ impl Holdings {
     /// What is to be told next.
     pub(super) fn next_change(&mut self, own: CoreId) -> Option<Load> {
         let bucket = self.changes.pop_front()?;
-        *self.is_changed.get_mut(usize::from(bucket))? = false;
-        let of_bucket = *self.of_bucket.get(usize::from(bucket))?;
+        *self.is_changed_mut(bucket) = false;
+        let of_bucket = *self.count_mut(bucket);
         Some(Load { core: own, bucket, of_bucket, in_all: self.in_all, syns_seen: self.syns_seen })
     }
 
@@ -114,10 +111,22 @@ impl Holdings {
     }
 
     fn change(&mut self, bucket: u16) {
-        if let Some(is_changed) = self.is_changed.get_mut(usize::from(bucket))
-            && !core::mem::replace(is_changed, true)
-        {
+        if !core::mem::replace(self.is_changed_mut(bucket), true) {
             self.changes.push_back(bucket);
+        }
+    }
+
+    fn count_mut(&mut self, bucket: u16) -> &mut u32 {
+        match self.of_bucket.get_mut(usize::from(bucket)) {
+            Some(count) => count,
+            None => unreachable!("a bucket above the last one"),
+        }
+    }
+
+    fn is_changed_mut(&mut self, bucket: u16) -> &mut bool {
+        match self.is_changed.get_mut(usize::from(bucket)) {
+            Some(is_changed) => is_changed,
+            None => unreachable!("a bucket above the last one"),
         }
     }
 }
@@ -135,8 +144,7 @@ struct Bucket {
 impl Bucket {
     /// Whether no connection of it is left, and none is about to be.
     fn is_free(&self, members: &[Member]) -> bool {
-        let owner = members.get(usize::from(self.owner));
-        self.connections == 0 && owner.is_some_and(|owner| owner.has_seen(self.last_syn))
+        self.connections == 0 && member(members, self.owner).has_seen(self.last_syn)
     }
 }
 
@@ -182,28 +190,30 @@ impl Steering {
 
     /// The core that a segment of this bucket goes to. If it `opens` a connection, the bucket may change hands.
     pub(super) fn owner(&mut self, bucket: u16, opens: bool) -> CoreId {
-        let Some(found) = self.buckets.get_mut(usize::from(bucket)) else { return super::FIRST };
+        let Some(found) = self.buckets.get_mut(usize::from(bucket)) else {
+            unreachable!("a bucket above the last one")
+        };
         if opens && found.is_free(&self.members) {
             let (least_loaded, least) = least_loaded(&self.members, self.connections_max);
             let owner = usize::from(found.owner);
-            let load =
-                self.members.get(owner).map_or(u32::MAX, |member| counted_load(owner, member, self.connections_max));
+            let load = counted_load(owner, member(&self.members, found.owner), self.connections_max);
             // As long as it hardly matters who calls again comes to the same core again.
             if load > least + 1 {
                 found.owner = least_loaded;
-                found.last_syn = self.members.get(usize::from(least_loaded)).map_or(0, |owner| owner.syns_seen);
+                found.last_syn = member(&self.members, least_loaded).syns_seen;
             }
         }
-        self.members.get(usize::from(found.owner)).map_or(super::FIRST, |owner| owner.core)
+        member(&self.members, found.owner).core
     }
 
     /// A SYN of this bucket is on its way to the bucket's owner.
     pub(super) fn given(&mut self, bucket: u16) {
-        let Some(bucket) = self.buckets.get_mut(usize::from(bucket)) else { return };
-        if let Some(owner) = self.members.get_mut(usize::from(bucket.owner)) {
-            owner.syns_given = owner.syns_given.wrapping_add(1);
-            bucket.last_syn = owner.syns_given;
-        }
+        let Some(bucket) = self.buckets.get_mut(usize::from(bucket)) else {
+            unreachable!("a bucket above the last one")
+        };
+        let Some(owner) = self.members.get_mut(usize::from(bucket.owner)) else { unreachable!("a bucket of no core") };
+        owner.syns_given = owner.syns_given.wrapping_add(1);
+        bucket.last_syn = owner.syns_given;
     }
 
     #[cfg(test)]
@@ -214,12 +224,14 @@ impl Steering {
 
     /// A core tells how much it holds.
     pub(super) fn told(&mut self, load: &Load) {
-        let Some(at) = self.members.iter().position(|member| member.core == load.core) else { return };
-        if let Some(member) = self.members.get_mut(at) {
-            member.connections = load.in_all;
-            member.syns_seen = load.syns_seen;
-        }
-        let Some(bucket) = self.buckets.get_mut(usize::from(load.bucket)) else { return };
+        let mut members = self.members.iter_mut().enumerate();
+        let Some((at, member)) = members.find(|(_, member)| member.core == load.core) else {
+            unreachable!("a load of a core that another one steers")
+        };
+        member.connections = load.in_all;
+        member.syns_seen = load.syns_seen;
+        let bucket = self.buckets.get_mut(usize::from(load.bucket));
+        let Some(bucket) = bucket else { unreachable!("a bucket above the last one") };
         if usize::from(bucket.owner) == at {
             bucket.connections = load.of_bucket;
         } else if load.of_bucket > 0 && bucket.is_free(&self.members) {
@@ -231,6 +243,14 @@ impl Steering {
 
 /// The load by which the member in place `at` is compared. An addition makes the steering core
 /// (place 0) seem busier. The addition shrinks as that core fills.
+/// The core that a bucket says.
+fn member(members: &[Member], at: u8) -> &Member {
+    match members.get(usize::from(at)) {
+        Some(member) => member,
+        None => unreachable!("a bucket of no core"),
+    }
+}
+
 fn counted_load(at: usize, member: &Member, connections_max: u32) -> u32 {
     let load = member.load();
     let more = load.min(connections_max.saturating_sub(load) / SPARED_PART);

@@ -89,7 +89,8 @@ fn whole_frame(received: &Received<'_>) -> Frame {
 }
 
 fn write(bytes: &mut [u8], at: usize, what: &[u8]) {
-    if let Some(place) = bytes.get_mut(at..at + what.len()) {
-        place.copy_from_slice(what);
-    }
+    let Some(place) = bytes.get_mut(at..at + what.len()) else {
+        unreachable!("a frame that is shorter than its parts")
+    };
+    place.copy_from_slice(what);
 }

@@ -64,7 +64,7 @@ pub(super) fn parse(bytes: &[u8], hardware: Ethernet) -> Option<Answer> {
     };
     let mut name_servers = NameServers::new();
     for server in repr.dns_servers.iter().flatten().take(NAME_SERVERS_MAX) {
-        let _ = name_servers.push(*server);
+        assert!(name_servers.push(*server).is_ok(), "no more are taken than there is room for");
     }
     let seconds = |count: u32| if count == FOR_EVER { Micros(u64::MAX) } else { Micros::from_secs(u64::from(count)) };
     Some(Answer {

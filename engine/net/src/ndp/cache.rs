@@ -193,7 +193,7 @@ impl Cache {
         }
         self.next_due = Instant::NEVER;
         for at in 0..self.entries.len() {
-            let Some(neighbour) = self.entries.get_mut(at) else { break };
+            let Some(neighbour) = self.entries.get_mut(at) else { unreachable!("a neighbour behind the last one") };
             let Some(due) = neighbour.due() else { continue };
             if due > now {
                 self.next_due = self.next_due.min(due);

@@ -104,9 +104,8 @@ pub(super) fn write_report(groups: &[Ipv6Addr], why: Why, bytes: &mut [u8]) {
 /// A report in the words of RFC 2710 §3, of one group.
 pub(super) fn report_version_1(group: Ipv6Addr) -> [u8; QUERY_BYTES_VERSION_1] {
     let mut bytes = [0; QUERY_BYTES_VERSION_1];
-    if let Some(place) = bytes.last_chunk_mut() {
-        *place = group.octets();
-    }
+    let Some(place) = bytes.last_chunk_mut() else { unreachable!("a report that has no room for a group") };
+    *place = group.octets();
     let [kind, ..] = &mut bytes;
     *kind = REPORT_VERSION_1;
     bytes

@@ -231,10 +231,13 @@ impl Outgoing {
     /// Writes the message, without its checksum, into `bytes`, which is [`Outgoing::len`] long and zeroed.
     pub(super) fn emit(&self, bytes: &mut [u8]) {
         let (repr, nobody) = (Icmpv6Repr::Ndisc(self.repr()), Ipv6Addr::UNSPECIFIED);
-        let Some((message, option)) = bytes.split_at_mut_checked(repr.buffer_len()) else { return };
+        let (message, option) = bytes.split_at_mut(repr.buffer_len());
         let mut packet = Icmpv6Packet::new_unchecked(message);
         repr.emit(&nobody, &nobody, &mut packet, &ChecksumCapabilities::ignored());
-        if let (Outgoing::AskForDouble { nonce, .. }, Some(option)) = (self, option.first_chunk_mut::<OPTION_BYTES>()) {
+        if let Outgoing::AskForDouble { nonce, .. } = self {
+            let Some(option) = option.first_chunk_mut::<OPTION_BYTES>() else {
+                unreachable!("the room is as long as was asked for")
+            };
             let [_, _, a, b, c, d, e, f] = nonce.to_be_bytes();
             *option = [OPTION_NONCE, 1, a, b, c, d, e, f];
         }

@@ -24,7 +24,7 @@ impl Net {
 
     #[cold]
     fn pass_on_own(&mut self, frame: Frame) -> Option<Frame> {
-        let Some(fellows) = &mut self.fellows else { return Some(frame) };
+        let Some(fellows) = &mut self.fellows else { unreachable!("a core that is alone passes nothing on") };
         fellows.own_handled(frame, &mut self.link.counters)
     }
 
@@ -33,18 +33,12 @@ impl Net {
         match message.0 {
             Message::Frame(passed) => return self.passed_arrived(now, passed, events),
             Message::Shell(frame, charged_to) => {
-                if let Some(fellows) = &mut self.fellows {
-                    fellows.came_home(charged_to);
-                }
+                self.among_fellows().came_home(charged_to);
                 return Arrived(What::Shell(frame));
             }
             Message::Address(address) => self.change_address(now, address),
             Message::Ipv6(knowledge) => self.link.ndp.learn(*knowledge),
-            Message::Load(load) => {
-                if let Some(fellows) = &mut self.fellows {
-                    fellows.load_told(&load);
-                }
-            }
+            Message::Load(load) => self.among_fellows().load_told(&load),
             Message::Hearsay(Hearsay::Neighbour { address, hardware }) => {
                 self.link.neighbour_heard(now, address, hardware);
             }
@@ -61,7 +55,10 @@ impl Net {
         match arrived.0 {
             What::Nothing => None,
             What::Shell(frame) => Some(frame),
-            What::Frame(passed) => self.fellows.as_mut()?.passed_handled(passed, &mut self.link.counters),
+            What::Frame(passed) => {
+                let Some(fellows) = &mut self.fellows else { unreachable!("a core that is alone is passed no frames") };
+                fellows.passed_handled(passed, &mut self.link.counters)
+            }
         }
     }
 
@@ -95,6 +92,14 @@ impl Net {
     }
 
     /// Whether the frame that was looked at goes to another core.
+    /// What the core has to do with the others, one of which has sent something.
+    fn among_fellows(&mut self) -> &mut Fellows {
+        match &mut self.fellows {
+            Some(fellows) => fellows,
+            None => unreachable!("a core that is alone is told nothing by others"),
+        }
+    }
+
     fn goes_on(&self) -> bool {
         self.fellows.as_ref().is_some_and(Fellows::goes_on)
     }

@@ -156,7 +156,7 @@ impl Net {
         };
         let Some(whole) = self.reassembly.take(index) else { unreachable!("it has just become whole") };
         self.link.counters.count(Counter::Reassembled);
-        let payload = whole.buffer.get(..whole.length).unwrap_or_default();
+        let Some(payload) = whole.buffer.get(..whole.length) else { unreachable!("more bytes than were put together") };
         // What the card said of the checksum, it said of one fragment.
         let received = Received { payload, verified: false, protocol: whole.begins_with, ..*received };
         if received.source.is_ipv4() {
@@ -236,7 +236,7 @@ impl Net {
     }
 
     fn dhcp_arrived(&mut self, now: Instant, message: &[u8]) {
-        let Some(dhcp) = &mut *self.dhcp else { return };
+        let Some(dhcp) = &mut *self.dhcp else { unreachable!("the port is DHCP's only where DHCP is spoken") };
         match dhcp.message_arrived(now, message) {
             Outcome::Nothing => {}
             Outcome::Leased => {

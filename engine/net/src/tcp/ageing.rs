@@ -56,9 +56,7 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
     /// Puts `value` at the end of `queue`; `None` when the table is full.
     pub(super) fn insert(&mut self, value: T, queue: usize, deadline: Instant) -> Option<u32> {
         let index = self.free.pop()?;
-        if let Some(slot) = self.slots.get_mut(index as usize) {
-            slot.value = Some(value);
-        }
+        self.slot_mut(index).value = Some(value);
         self.enqueue(index, queue, deadline);
         Some(index)
     }
@@ -107,7 +105,7 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
     }
 
     fn enqueue(&mut self, index: u32, queue: usize, deadline: Instant) {
-        let Some(ends) = self.queues.get_mut(queue) else { return };
+        let Some(ends) = self.queues.get_mut(queue) else { unreachable!("a queue above the last one") };
         let before = ends.tail;
         ends.tail = index;
         if before == NOBODY {
@@ -117,16 +115,23 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
             assert!(slot.deadline <= deadline, "entries of one queue wait equally long");
             slot.next = index;
         }
-        if let Some(slot) = self.slots.get_mut(index as usize) {
-            slot.previous = before;
-            slot.next = NOBODY;
-            slot.deadline = deadline;
-            slot.queue = queue as u8;
+        let slot = self.slot_mut(index);
+        slot.previous = before;
+        slot.next = NOBODY;
+        slot.deadline = deadline;
+        slot.queue = queue as u8;
+    }
+
+    /// The slot of an entry.
+    fn slot_mut(&mut self, index: u32) -> &mut Slot<T> {
+        match self.slots.get_mut(index as usize) {
+            Some(slot) => slot,
+            None => unreachable!("a slot above the last one"),
         }
     }
 
     fn unlink(&mut self, index: u32) {
-        let Some(slot) = self.slots.get(index as usize) else { return };
+        let slot = self.slot_mut(index);
         let (previous, next, queue) = (slot.previous, slot.next, slot.queue);
         if let Some(slot) = self.slots.get_mut(previous as usize) {
             slot.next = next;
@@ -134,13 +139,12 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
         if let Some(slot) = self.slots.get_mut(next as usize) {
             slot.previous = previous;
         }
-        if let Some(ends) = self.queues.get_mut(usize::from(queue)) {
-            if ends.head == index {
-                ends.head = next;
-            }
-            if ends.tail == index {
-                ends.tail = previous;
-            }
+        let Some(ends) = self.queues.get_mut(usize::from(queue)) else { unreachable!("a queue above the last one") };
+        if ends.head == index {
+            ends.head = next;
+        }
+        if ends.tail == index {
+            ends.tail = previous;
         }
     }
 }

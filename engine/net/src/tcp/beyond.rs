@@ -138,7 +138,7 @@ impl Beyond {
     fn touching(&self, start: SequenceNumber, end: SequenceNumber) -> (usize, usize) {
         let ranges = self.ranges();
         let first = ranges.partition_point(|range| range.end.is_before(start));
-        let rest = ranges.get(first..).unwrap_or_default();
+        let (_, rest) = ranges.split_at(first);
         (first, first + rest.partition_point(|range| !range.start.is_after(end)))
     }
 }

@@ -119,9 +119,8 @@ impl Flight {
             last.end = run.end;
         } else if let Err(run) = self.runs.push(run) {
             // Nothing could be joined: what the last one was known to be is forgotten.
-            if let Some(last) = self.runs.all_mut().last_mut() {
-                *last = Run { fate: Fate::OnTheWay, vague: true, ..run };
-            }
+            let Some(last) = self.runs.all_mut().last_mut() else { unreachable!("a list that is full and empty") };
+            *last = Run { fate: Fate::OnTheWay, vague: true, ..run };
             return self.count_anew();
         }
         self.account(run.fate, count);
@@ -242,14 +241,13 @@ impl Flight {
         let first = self.cut(start, may_be_cut);
         let last = self.cut(end, may_be_cut).0;
         for place in first.1..last {
-            let Some(run) = self.runs.all().get(place).copied() else { break };
+            let Some(run) = self.runs.all().get(place).copied() else { unreachable!("a run behind the last one") };
             let count = run.end.since(self.begin_of(place));
             let changed = Run { end: run.end, ..change(&run) };
             self.discount(run.fate, count);
             self.account(changed.fate, count);
-            if let Some(target) = self.runs.all_mut().get_mut(place) {
-                *target = changed;
-            }
+            let Some(target) = self.runs.all_mut().get_mut(place) else { unreachable!("a run behind the last one") };
+            *target = changed;
         }
         self.runs.join_equal(first.1.saturating_sub(1)..last + 1);
     }

@@ -261,7 +261,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
                 if deadline > now {
                     break;
                 }
-                let Some(entry) = self.entries.get_mut(index) else { break };
+                let Some(entry) = self.entries.get_mut(index) else { unreachable!("an entry that stands in a queue") };
                 emit(&entry.key, &entry.syn_ack(now, self.local_mss))?;
                 entry.sent = entry.sent.saturating_add(1).min(SYN_ACKS_MAX);
                 entry.sent_at = now;

@@ -88,19 +88,19 @@ impl Knocks {
         key.hash(&mut hasher);
         let hash = hasher.finish();
         let here = Place(((hash >> 40) as u32).max(1) << 8 | u32::from((now.0 / STEP.0) as u8));
-        let Some(Bucket(places)) = self.buckets.get_mut(hash as usize % BUCKETS) else { return Knock::First };
+        let Some(Bucket(places)) = self.buckets.get_mut(hash as usize % BUCKETS) else {
+            unreachable!("a bucket above the last one")
+        };
         let (at, is_known) = match places.iter().position(|place| place.is_of(here)) {
             Some(at) => (at, places.get(at).is_some_and(|before| before.age(here) >= STEPS_MIN)),
             None if places.last().is_some_and(|oldest| oldest.is_kept(here)) => return Knock::First,
             None => (PLACES - 1, false),
         };
         // Who has knocked since then moves on by one.
-        if let Some(newer) = places.get_mut(..=at) {
-            newer.rotate_right(1);
-        }
-        if let Some(newest) = places.first_mut() {
-            *newest = here;
-        }
+        let Some(newer) = places.get_mut(..=at) else { unreachable!("a place above the last one") };
+        newer.rotate_right(1);
+        let [newest, ..] = places;
+        *newest = here;
         if is_known { Knock::Again } else { Knock::First }
     }
 }

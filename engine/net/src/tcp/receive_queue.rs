@@ -56,7 +56,12 @@ impl ReceiveQueue {
     /// The first readable bytes, up to the end of their block.
     pub(super) fn front(&self) -> &[u8] {
         let len = (self.readable() as usize).min(BLOCK_BYTES - self.offset);
-        self.blocks.block(0).and_then(|block| block.get(self.offset..self.offset + len)).unwrap_or_default()
+        let Some(block) = self.blocks.block(0) else {
+            debug_assert!(len == 0, "each readable byte has its block");
+            return &[];
+        };
+        let Some(bytes) = block.get(self.offset..self.offset + len) else { unreachable!("bytes outside of a block") };
+        bytes
     }
 
     /// Copies the first readable bytes into `into`, across blocks, and returns how many.
@@ -70,7 +75,9 @@ impl ReceiveQueue {
                 .blocks
                 .block(at / BLOCK_BYTES)
                 .and_then(|block| block.get(at % BLOCK_BYTES..at % BLOCK_BYTES + count));
-            let (Some(from), Some(to)) = (from, into.get_mut(copied..copied + count)) else { break };
+            let (Some(from), Some(to)) = (from, into.get_mut(copied..copied + count)) else {
+                unreachable!("each readable byte has its block")
+            };
             to.copy_from_slice(from);
             copied += count;
         }

@@ -56,7 +56,7 @@ impl Ring {
     pub(super) fn block_mut(&mut self, count: usize, blocks: &mut BlockPool) -> Option<&mut Block> {
         assert!(count < BLOCKS_MAX, "blocks lie within the window");
         let (node, place) = self.place(count);
-        let node = self.nodes.get_mut(node)?;
+        let Some(node) = self.nodes.get_mut(node) else { unreachable!("a node above the last one") };
         if node.is_none() {
             *node = self.own.pop().or_else(|| blocks.lend_block_node());
         }
@@ -64,7 +64,8 @@ impl Ring {
         if block.is_none() {
             *block = blocks.take();
         }
-        Arc::get_mut(block.as_mut()?)
+        let Some(own) = Arc::get_mut(block.as_mut()?) else { unreachable!("a block that two queues have") };
+        Some(own)
     }
 
     /// Gives back the first block: the next is the first now.

@@ -56,9 +56,8 @@ impl Row {
             assert!(self.nodes.push_back(node).is_ok(), "there was a place for the node");
         }
         let bytes = piece.len() as u32;
-        if let Some(node) = self.nodes.back_mut() {
-            node.push(piece)?;
-        }
+        let Some(node) = self.nodes.back_mut() else { unreachable!("a node has just been found") };
+        node.push(piece)?;
         self.node_bytes += bytes;
         Ok(())
     }
@@ -76,7 +75,7 @@ impl Row {
             return Some(piece);
         }
         let node = self.nodes.front_mut()?;
-        let piece = node.pop()?;
+        let Some(piece) = node.pop() else { unreachable!("a node that is kept without a piece") };
         self.node_bytes -= piece.len() as u32;
         if node.pieces().is_empty()
             && let Some(node) = self.nodes.pop_front()
@@ -90,7 +89,8 @@ impl Row {
     pub(super) fn change_last(&mut self, change: impl FnOnce(Piece) -> Piece) {
         if let Some(node) = self.nodes.back_mut() {
             self.node_bytes += node.change_last(change);
-        } else if let Some(last) = self.own.back_mut() {
+        } else {
+            let Some(last) = self.own.back_mut() else { unreachable!("a last piece that is not there") };
             exchange(last, change);
         }
     }

@@ -151,7 +151,9 @@ impl Runs {
         let runs = self.all_mut();
         let mut kept = range.start;
         for place in range.start + 1..end {
-            let (Some(one), Some(other)) = (runs.get(kept).copied(), runs.get(place).copied()) else { return };
+            let (Some(one), Some(other)) = (runs.get(kept).copied(), runs.get(place).copied()) else {
+                unreachable!("runs behind the last one")
+            };
             let joins = may_join(&one, &other);
             let is_later = (other.sent_at.wrapping_sub(one.sent_at) as i32) > 0;
             let joined = Run {
@@ -161,9 +163,8 @@ impl Runs {
                 ..other
             };
             kept += usize::from(!joins);
-            if let Some(target) = runs.get_mut(kept) {
-                *target = if joins { joined } else { other };
-            }
+            let Some(target) = runs.get_mut(kept) else { unreachable!("a run behind the last one") };
+            *target = if joins { joined } else { other };
         }
         if kept + 1 < end {
             runs.drain(kept + 1..end);

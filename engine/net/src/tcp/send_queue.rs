@@ -90,7 +90,8 @@ impl SendQueue {
         let mut write = Some(write);
         let mut once = |room: &mut [u8]| {
             let room_bytes = room.len().min(most);
-            write.take().map_or(0, |write| write(room.get_mut(..room_bytes).unwrap_or_default()))
+            let Some(room) = room.get_mut(..room_bytes) else { unreachable!("a part that is larger than the whole") };
+            write.take().map_or(0, |write| write(room))
         };
         let mut written = self.append_to_last(least, &mut once);
         // What is written cannot be taken back.
@@ -108,7 +109,7 @@ impl SendQueue {
         let mut count = 0;
         self.pieces.change_last(|last| {
             let start = filled - last.len();
-            let Some(mut block) = last.into_block() else { return Piece::from_static(&[]) };
+            let Some(mut block) = last.into_block() else { unreachable!("only a block is filled further") };
             let room = Arc::get_mut(&mut block).and_then(|own| own.get_mut(filled..));
             count = room.map_or(0, write);
             Piece::from_block(block, start as u32..(filled + count) as u32)
@@ -119,7 +120,8 @@ impl SendQueue {
 
     fn append_block(&mut self, write: impl FnOnce(&mut [u8]) -> usize, blocks: &mut BlockPool) -> usize {
         let Some(mut block) = blocks.take_for_sending() else { return 0 };
-        let count = Arc::get_mut(&mut block).map_or(0, |own| write(own));
+        let Some(own) = Arc::get_mut(&mut block) else { unreachable!("a free block that somebody has") };
+        let count = write(own);
         if count == 0 {
             blocks.give_back(block);
             return 0;
@@ -158,9 +160,8 @@ impl SendQueue {
                 return;
             }
             self.acknowledged -= len;
-            if let Some(piece) = self.pieces.pop(blocks) {
-                blocks.give_back_piece(piece);
-            }
+            let Some(piece) = self.pieces.pop(blocks) else { unreachable!("the first piece was there") };
+            blocks.give_back_piece(piece);
         }
         self.filled = None;
     }
@@ -204,11 +205,9 @@ pub(super) fn room_when_empty(limit: u32, blocks: &BlockPool) -> usize {
 /// Copies what fits of `bytes` to `room`.
 fn copy(bytes: &[u8], room: &mut [u8]) -> usize {
     let count = bytes.len().min(room.len());
-    match (room.get_mut(..count), bytes.get(..count)) {
-        (Some(target), Some(source)) => {
-            target.copy_from_slice(source);
-            count
-        }
-        _ => 0,
-    }
+    let (Some(target), Some(source)) = (room.get_mut(..count), bytes.get(..count)) else {
+        unreachable!("the smaller of two lengths fits both")
+    };
+    target.copy_from_slice(source);
+    count
 }

@@ -85,8 +85,10 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
     /// Remembers a connection. Returns its entry, and the key of the one forgotten for it, if one had to be.
     pub fn insert(&mut self, now: Instant, key: K, time_wait: TimeWait) -> (TimeWaitId, Option<K>) {
         let forgotten = if self.entries.is_full() { self.remove_oldest() } else { None };
-        let index = self.entries.insert((key, time_wait), 0, now + TIME_WAIT);
-        (TimeWaitId(index.unwrap_or(u32::MAX)), forgotten)
+        let Some(index) = self.entries.insert((key, time_wait), 0, now + TIME_WAIT) else {
+            unreachable!("the oldest has just made room")
+        };
+        (TimeWaitId(index), forgotten)
     }
 
     fn remove_oldest(&mut self) -> Option<K> {

@@ -251,7 +251,8 @@ impl Tcb {
         let len = segment.payload.len();
         let room = self.receive.edge.since(start) as usize;
         let end = len.min(behind.saturating_add(room));
-        let fresh = segment.payload.get(behind.min(end)..end).unwrap_or_default();
+        let fresh = segment.payload.get(behind.min(end)..end);
+        let Some(fresh) = fresh else { unreachable!("a part of a segment that ends behind it") };
         let fin = segment.flags.has(Flags::FIN) && end == len;
         self.note_duplicate(segment.sequence, len);
         if start != nxt {
