@@ -198,9 +198,10 @@ impl Sent {
             self.known = [0; KNOWN_BYTES];
         }
         for place in places {
-            if let Some(byte) = self.known.get_mut(usize::from(place / 8)) {
-                *byte |= 1 << (place % 8);
-            }
+            let Some(byte) = self.known.get_mut(usize::from(place / 8)) else {
+                unreachable!("a place above the last one")
+            };
+            *byte |= 1 << (place % 8);
         }
     }
 

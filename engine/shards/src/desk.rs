@@ -94,8 +94,9 @@ impl Desk {
             Request::TookOver => self.at(from, |guest| guest.has_taken_over = true),
             Request::Serving => self.at(from, |guest| guest.is_serving = true),
             Request::Left => self.at(from, |guest| guest.has_left = true),
-            // They are not for the store.
-            Request::Asked(..) | Request::CloseMaildrop(_) | Request::PasswordKnown(_) => {}
+            Request::Asked(..) | Request::CloseMaildrop(_) | Request::PasswordKnown(_) => {
+                unreachable!("a request that is not for the store")
+            }
             request @ (Request::Read { .. } | Request::Remove { .. } | Request::ForgetArrival { .. }) => {
                 if !self.waiting.is_empty() || !self.fulfil(from, &request, store) {
                     sometimes!(DeskWaits);
@@ -181,9 +182,8 @@ impl Desk {
     }
 
     pub(crate) fn tell(&mut self, core: CoreId, news: News) {
-        if let Some(guest) = self.guest(core) {
-            guest.news.push_back(news);
-        }
+        let Some(guest) = self.guest(core) else { unreachable!("news for this core itself") };
+        guest.news.push_back(news);
     }
 
     fn guest(&mut self, core: CoreId) -> Option<&mut Guest> {
@@ -216,7 +216,7 @@ impl Desk {
                 let at = on_core((core, Purpose::Removal), *continuation);
                 (Purpose::Removal, continuation, store.forget_arrival(*account, *origin, at))
             }
-            _ => return true,
+            _ => unreachable!("a request that does not wait"),
         };
         match asked {
             Ok(()) => true,
@@ -232,15 +232,13 @@ impl Desk {
         let letter = page.letter;
         if !page.recipients.is_empty() {
             let arrival = Arrival { letter, delivery: None, pages: VecDeque::new(), taken: 0, is_preparing: false };
-            if let Some(place) = self.guest(core).and_then(|guest| guest.arrivals.get_mut(letter.0.index())) {
-                assert!(place.is_none(), "a letter's slot is used again only after its end was sent");
-                *place = Some(arrival);
-            }
+            let place = self.place(core, letter);
+            assert!(place.is_none(), "a letter's slot is used again only after its end was sent");
+            *place = Some(arrival);
             self.beginning.push_back((core, letter));
         }
-        if let Some(arrival) = self.arrival(core, letter) {
-            arrival.pages.push_back((page, end));
-        }
+        let Some(arrival) = self.arrival(core, letter) else { unreachable!("a page behind its message's end") };
+        arrival.pages.push_back((page, end));
         self.begin_waiting(store);
         self.go_on(core, letter, store);
     }
@@ -250,8 +248,10 @@ impl Desk {
         while store.deliveries_under_way() < self.letters
             && let Some((core, letter)) = self.beginning.pop_front()
         {
-            let Some(arrival) = self.arrival(core, letter) else { continue };
-            let Some((page, _)) = arrival.pages.front() else { continue };
+            let Some(arrival) = self.arrival(core, letter) else {
+                unreachable!("a message that was not begun has no end")
+            };
+            let Some((page, _)) = arrival.pages.front() else { unreachable!("a message begins with its first page") };
             let delivery = store.begin(&page.recipients);
             arrival.delivery = Some(delivery);
             if let Err(refusal) = delivery {
@@ -308,9 +308,8 @@ impl Desk {
         let room = Continuation { frame: letter.0, entry: Point::LetterRoom.entry() };
         match store.prepare(delivery, on_core((core, Purpose::Letter), room)) {
             Ok(true) => {
-                if let Some(arrival) = self.arrival(core, letter) {
-                    arrival.is_preparing = false;
-                }
+                let Some(arrival) = self.arrival(core, letter) else { unreachable!("it was just prepared") };
+                arrival.is_preparing = false;
                 self.tell(core, News::Prepared(letter));
             }
             Ok(false) => {}
@@ -335,15 +334,21 @@ impl Desk {
             Some(Err(_)) => {}
             None => self.beginning.retain(|waiting| *waiting != (core, letter)),
         }
-        let Some(arrival) = self.arrival(core, letter) else { return };
+        let Some(arrival) = self.arrival(core, letter) else { unreachable!("its delivery was just given up") };
         let pages = core::mem::take(&mut arrival.pages);
         pages.into_iter().for_each(|(page, _)| self.tell(core, News::PageDone(page)));
         self.forget(core, letter);
     }
 
     fn forget(&mut self, core: CoreId, letter: Letter) {
-        if let Some(place) = self.guest(core).and_then(|guest| guest.arrivals.get_mut(letter.0.index())) {
-            *place = None;
+        *self.place(core, letter) = None;
+    }
+
+    /// The place for a message that another core sends.
+    fn place(&mut self, core: CoreId, letter: Letter) -> &mut Option<Arrival> {
+        match self.guest(core).and_then(|guest| guest.arrivals.get_mut(letter.0.index())) {
+            Some(place) => place,
+            None => unreachable!("a message above the last one of its core"),
         }
     }
 }
@@ -365,7 +370,8 @@ impl Arrival {
             Some(Ok(delivery)) => delivery,
         };
         let Some((page, _)) = self.pages.front() else { return Ok(Appended::Page) };
-        let octets = page.octets.get(self.taken..page.length).unwrap_or_default();
+        let octets = page.octets.get(self.taken..page.length);
+        let Some(octets) = octets else { unreachable!("more octets taken than a page has") };
         let room = Continuation { frame: self.letter.0, entry: Point::LetterRoom.entry() };
         match store.append(delivery, octets, on_core((core, Purpose::Letter), room)) {
             Ok(taken) if taken < octets.len() => {

@@ -113,7 +113,8 @@ impl Distant {
                 return Err(refusal);
             }
             if let Some(page) = &mut gathering.page {
-                taken += page.take(octets.get(taken..).unwrap_or_default());
+                let Some(rest) = octets.get(taken..) else { unreachable!("more octets taken than given") };
+                taken += page.take(rest);
                 if taken == octets.len() {
                     return Ok(taken);
                 }
@@ -239,8 +240,13 @@ impl Distant {
 
     /// Tells `owner` something that ends nothing, or whose end it tells by itself.
     pub(crate) fn ask(&mut self, owner: CoreId, request: Request) {
-        if let Some(owner) = self.owners.get_mut(owner.index()) {
-            owner.requests.push_back(request);
+        self.at(owner).requests.push_back(request);
+    }
+
+    fn at(&mut self, core: CoreId) -> &mut Owner {
+        match self.owners.get_mut(core.index()) {
+            Some(owner) => owner,
+            None => unreachable!("a core above the last one"),
         }
     }
 
@@ -273,9 +279,7 @@ impl Distant {
 
     /// A core says how its store is.
     pub(crate) fn status_changed(&mut self, core: CoreId, news: Status) {
-        if let Some(owner) = self.owners.get_mut(core.index()) {
-            owner.status = news;
-        }
+        self.at(core).status = news;
     }
 
     /// How the store of a core is.
@@ -335,8 +339,8 @@ impl Distant {
 
     /// Sends the page of `letter`, which is complete with it if it has an end.
     fn send_page(&mut self, letter: Letter, end: Option<End>) {
-        let Some(gathering) = self.letters.get_mut(letter.0) else { return };
-        let Some(mut page) = gathering.page.take() else { return };
+        let Some(gathering) = self.letters.get_mut(letter.0) else { unreachable!("a message that has ended") };
+        let Some(mut page) = gathering.page.take() else { unreachable!("a page that was sent already") };
         page.letter = letter;
         let owner = gathering.owner;
         self.ask(owner, Request::Octets { page, end });
@@ -356,7 +360,7 @@ impl Distant {
 
     /// Lets a letter go on that waits for room.
     fn offer_room(&mut self, letter: Letter) {
-        let Some(gathering) = self.letters.get_mut(letter.0) else { return };
+        let Some(gathering) = self.letters.get_mut(letter.0) else { unreachable!("a message that has ended") };
         if gathering.expect == Expect::Octets
             && let Some(continuation) = gathering.continuation.take()
         {
@@ -379,11 +383,12 @@ impl Page {
 
     /// Takes as many octets as there is room for.
     fn take(&mut self, octets: &[u8]) -> usize {
-        let Some(room) = self.octets.get_mut(self.length..) else { return 0 };
+        let Some(room) = self.octets.get_mut(self.length..) else { unreachable!("a page of more octets than fit") };
         let count = room.len().min(octets.len());
-        if let (Some(place), Some(octets)) = (room.get_mut(..count), octets.get(..count)) {
-            place.copy_from_slice(octets);
-        }
+        let (Some(place), Some(octets)) = (room.get_mut(..count), octets.get(..count)) else {
+            unreachable!("the smaller of two lengths fits both")
+        };
+        place.copy_from_slice(octets);
         self.length += count;
         count
     }

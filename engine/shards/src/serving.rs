@@ -48,7 +48,7 @@ impl Archive {
     }
 
     fn requested(&mut self, from: CoreId, request: Request) {
-        let Some(elsewhere) = &mut self.elsewhere else { return };
+        let Some(elsewhere) = &mut self.elsewhere else { unreachable!("a core that is alone is asked nothing") };
         match request {
             Request::Asked(at, asked) => {
                 let reply = asked.answer(&mut self.own);
@@ -60,7 +60,7 @@ impl Archive {
     }
 
     fn news_arrived(&mut self, from: CoreId, news: News) -> Option<Event> {
-        let elsewhere = self.elsewhere.as_mut()?;
+        let Some(elsewhere) = &mut self.elsewhere else { unreachable!("a core that is alone is told nothing") };
         match news {
             News::PageDone(page) => elsewhere.distant.page_done(page),
             News::Woken(purpose, wake) => elsewhere.distant.woken(purpose, wake),
@@ -100,9 +100,8 @@ impl Archive {
     pub fn share_out(&mut self, cores: u8) -> Option<Owners> {
         let (owners, shares) = self.own.store.share_out(cores)?;
         for (share, core) in shares.into_iter().zip(1..) {
-            if let Some(elsewhere) = &mut self.elsewhere {
-                elsewhere.desk.tell(CoreId(core), News::Share(share));
-            }
+            let Some(elsewhere) = &mut self.elsewhere else { unreachable!("a share for a core that is not there") };
+            elsewhere.desk.tell(CoreId(core), News::Share(share));
         }
         Some(owners)
     }

@@ -86,11 +86,10 @@ impl Spread {
 
     /// Forgets a letter.
     fn remove(&mut self, letter: FrameId) {
-        if let Some(mut parts) = self.letters.remove(letter) {
-            parts.parts.clear();
-            *parts = Parts { parts: core::mem::take(&mut parts.parts), ..Parts::default() };
-            self.idle.push(parts);
-        }
+        let Some(mut parts) = self.letters.remove(letter) else { unreachable!("a message that has ended") };
+        parts.parts.clear();
+        *parts = Parts { parts: core::mem::take(&mut parts.parts), ..Parts::default() };
+        self.idle.push(parts);
     }
 
     fn stage(&self, letter: FrameId) -> Option<Stage> {
@@ -247,9 +246,11 @@ impl Archive {
             return;
         }
         (parts.stage, parts.outstanding) = (Stage::Committed, parts.parts.len());
-        let Some(closing) = parts.closing else { return };
+        let Some(closing) = parts.closing else { unreachable!("a message that is prepared and not complete") };
         for number in 0..parts.parts.len() {
-            let Some(part) = self.spread(letter).and_then(|parts| parts.parts.get(number)) else { return };
+            let Some(part) = self.spread(letter).and_then(|parts| parts.parts.get(number)) else {
+                unreachable!("a message that is being stored")
+            };
             let stored = part_at(letter, Point::PartStored);
             match (part.letter, &mut self.elsewhere) {
                 (LetterId::Own(delivery), Some(elsewhere)) => {
@@ -260,7 +261,7 @@ impl Archive {
                 (LetterId::Distant(letter), Some(elsewhere)) => {
                     elsewhere.distant.commit_prepared(letter, closing, stored)
                 }
-                _ => {}
+                _ => unreachable!("a part is of one core"),
             }
         }
     }
