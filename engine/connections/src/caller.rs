@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use net::{ConnectionId, Service};
 
-use crate::services::{SERVICES, SMTP, ServiceEntry};
+use crate::services::{SERVICES, ServiceEntry};
 
 /// How a connection's bytes travel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +31,9 @@ pub struct Caller {
 impl Caller {
     /// The service that the client has called.
     pub fn service_entry(&self) -> &'static ServiceEntry {
-        SERVICES.get(usize::from(self.service.0)).unwrap_or(&SMTP)
+        let Some(entry) = SERVICES.get(usize::from(self.service.0)) else {
+            unreachable!("a service above the last one")
+        };
+        entry
     }
 }

@@ -61,7 +61,8 @@ pub struct Waiting {
 impl Waiting {
     /// The bytes, to be worked on where they lie.
     pub fn bytes(&mut self) -> &mut [u8] {
-        self.scratch.get_mut(..self.length).unwrap_or_default()
+        let Some(bytes) = self.scratch.get_mut(..self.length) else { unreachable!("more bytes than were copied") };
+        bytes
     }
 }
 
@@ -356,7 +357,9 @@ impl Connections {
                 tls.work(bytes, out)
             }
         };
-        let words = out.get(..progress.written).unwrap_or_default();
+        let Some(words) = out.get(..progress.written) else {
+            unreachable!("more bytes written than there is room for")
+        };
         // Without room for it the peer will miss it, and give up.
         if !words.is_empty() && self.net.send(turn.now, connection, words) < words.len() {
             self.reset(connection);

@@ -181,7 +181,9 @@ impl TlsTable {
             sometimes!(HandshakesFull);
             return false;
         };
-        let Some(place) = self.connections.get_mut(connection.index()) else { return false };
+        let Some(place) = self.connections.get_mut(connection.index()) else {
+            unreachable!("a connection above the last one")
+        };
         assert!(place.is_none(), "a connection's slot is taken again only after its session ended");
         *place = Connection::accept(settings).ok().map(Box::new);
         let has_begun = place.is_some();
@@ -200,7 +202,7 @@ impl TlsTable {
             Identity::Vouched => self.for_vouched.clone(),
         };
         let begun = client.and_then(|client| Connection::connect(&client, host).ok());
-        let Some(place) = self.connections.get_mut(connection.index()) else { return false };
+        let place = self.place(connection);
         assert!(place.is_none(), "a connection's slot is taken again only after its courier ended");
         *place = begun.map(Box::new);
         let has_begun = place.is_some();
@@ -225,8 +227,13 @@ impl TlsTable {
 
     /// The connection is gone.
     pub fn end(&mut self, connection: ConnectionId) {
-        if let Some(place) = self.connections.get_mut(connection.index()) {
-            *place = None;
+        *self.place(connection) = None;
+    }
+
+    fn place(&mut self, connection: ConnectionId) -> &mut Option<Box<Connection>> {
+        match self.connections.get_mut(connection.index()) {
+            Some(place) => place,
+            None => unreachable!("a connection above the last one"),
         }
     }
 
