@@ -117,9 +117,8 @@ pub fn links<M: Send>(cores: u8, mut places: impl FnMut() -> usize) -> (Links<M>
             let (to_low, from_high) = rings::ring(places());
             let ends = [(low, high, to_high, from_high), (high, low, to_low, from_low)];
             for (own, other, sender, receiver) in ends {
-                if let Some(links) = all.get_mut(usize::from(own)) {
-                    links.links.push(Link::new(CoreId(other), sender, receiver));
-                }
+                let Some(links) = all.get_mut(usize::from(own)) else { unreachable!("a core above the last one") };
+                links.links.push(Link::new(CoreId(other), sender, receiver));
             }
         }
     }
