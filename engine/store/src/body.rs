@@ -22,8 +22,10 @@ impl Body {
         buffer: Box<[u8]>,
         range: Range<usize>,
     ) -> Body {
-        assert!(range.start <= range.end && range.end <= buffer.len(), "octets outside of their buffer");
-        Body { account, mailbox, uid, buffer, range }
+        assert!(range.end <= buffer.len(), "octets outside of their buffer");
+        // Where a mailbox has no further UID, the last one is given again: a read that has waited
+        // may find another message, which ends before the offset that was asked for.
+        Body { account, mailbox, uid, buffer, range: range.start.min(range.end)..range.end }
     }
 
     pub(crate) fn into_buffer(self) -> Box<[u8]> {
