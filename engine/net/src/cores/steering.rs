@@ -241,8 +241,6 @@ impl Steering {
     }
 }
 
-/// The load by which the member in place `at` is compared. An addition makes the steering core
-/// (place 0) seem busier. The addition shrinks as that core fills.
 /// The core that a bucket says.
 fn member(members: &[Member], at: u8) -> &Member {
     match members.get(usize::from(at)) {
@@ -251,6 +249,8 @@ fn member(members: &[Member], at: u8) -> &Member {
     }
 }
 
+/// The load by which the member in place `at` is compared. An addition makes the steering core
+/// (place 0) seem busier. The addition shrinks as that core fills.
 fn counted_load(at: usize, member: &Member, connections_max: u32) -> u32 {
     let load = member.load();
     let more = load.min(connections_max.saturating_sub(load) / SPARED_PART);

@@ -91,7 +91,6 @@ impl Net {
         if self.goes_on() { Route::Onward } else { Route::Here }
     }
 
-    /// Whether the frame that was looked at goes to another core.
     /// What the core has to do with the others, one of which has sent something.
     fn among_fellows(&mut self) -> &mut Fellows {
         match &mut self.fellows {
@@ -100,6 +99,7 @@ impl Net {
         }
     }
 
+    /// Whether the frame that was looked at goes to another core.
     fn goes_on(&self) -> bool {
         self.fellows.as_ref().is_some_and(Fellows::goes_on)
     }
