@@ -6,9 +6,11 @@ use relay::report::Kind;
 use store::{AccountId, Guid, Origin, OutboxEntry, Recipient, Refusal};
 
 use super::Point;
+use super::attempt::AttemptCx;
 use super::context::Context;
-use super::courier::{AttemptCx, Courier, Deed, Stage, bits};
+use super::courier::Courier;
 use super::entry::RECIPIENTS;
+use super::stages::{Deed, Stage, bits};
 
 /// What an origin says of a notice: more than of all else.
 const NOTICE: u128 = 2 + RECIPIENTS as u128 + u16::BITS as u128;
@@ -40,10 +42,10 @@ impl Courier {
         let settled = u32::from(done) | u32::from(told) << RECIPIENTS | is_delay_told << (2 * RECIPIENTS);
         // Two addresses may be one account's, who has it when either is done with. Whoever has it sent on has an origin for each.
         let is_open = self.is_posted() && bits(open).any(|bit| directory.has_domain_of(self.address(bit)));
-        if !self.arrivals.is_empty() || is_open {
-            return !self.arrivals.is_empty();
+        if !self.delivery.arrivals.is_empty() || is_open {
+            return !self.delivery.arrivals.is_empty();
         }
-        let new = settled & !core::mem::replace(&mut self.looked_for, settled);
+        let new = settled & !core::mem::replace(&mut self.delivery.looked_for, settled);
         let mut deeds: Vec<(AccountId, Deed)> = Vec::new();
         for bit in bits(new as u16 & done) {
             if self.is_posted() {
@@ -55,8 +57,9 @@ impl Courier {
         }
         deeds.extend(bits((new >> RECIPIENTS) as u16 & told).map(|bit| (self.place.0, Deed::Report(bit))));
         deeds.extend((new >> (2 * RECIPIENTS) != 0).then_some((self.place.0, Deed::Delay)));
-        self.arrivals = deeds.into_iter().filter_map(|(account, deed)| self.noted(deed, account, cx)).collect();
-        !self.arrivals.is_empty()
+        self.delivery.arrivals =
+            deeds.into_iter().filter_map(|(account, deed)| self.noted(deed, account, cx)).collect();
+        !self.delivery.arrivals.is_empty()
     }
 
     /// By what it is noted that an account has this, if it may be.
@@ -80,7 +83,7 @@ impl Courier {
             },
         };
         let once = Some(self.origin(deed, cx)?);
-        self.letter = Some(cx.parts.store.begin(&[Recipient { once, ..recipient }])?);
+        self.delivery.letter = Some(cx.parts.store.begin(&[Recipient { once, ..recipient }])?);
         self.rewind();
         let (report, behind) = match deed {
             Deed::Letter(..) | Deed::SentOn(_) => (Vec::new(), Some(Vec::new())),
@@ -89,8 +92,8 @@ impl Courier {
             Deed::Delay => (self.delay_report(cx)?, None),
             Deed::Notice => (self.notice_text(cx)?, None),
         };
-        let signatures = if behind.is_some() { &self.signatures[..] } else { &[] };
-        (self.rest, self.behind) = ([&above, &report, signatures].concat(), behind);
+        let signatures = if behind.is_some() { &self.reader.signatures[..] } else { &[] };
+        (self.reader.rest, self.delivery.behind) = ([&above, &report, signatures].concat(), behind);
         self.stage = Stage::Handed(deed);
         Ok(())
     }
@@ -120,24 +123,25 @@ impl Courier {
 
     /// Hands on what was read, or reads on; what is complete is delivered.
     pub(super) fn hand(&mut self, deed: Deed, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
-        let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
+        let letter = self.delivery.letter.ok_or(Refusal::NoSuchDelivery)?;
         let continuation = cx.continuation(Point::Attempt);
-        if !self.rest.is_empty() {
-            let taken = cx.parts.store.append(letter, &self.rest, continuation).map_err(Refusal::of_begun_delivery)?;
-            self.rest.drain(..taken);
+        if !self.reader.rest.is_empty() {
+            let taken =
+                cx.parts.store.append(letter, &self.reader.rest, continuation).map_err(Refusal::of_begun_delivery)?;
+            self.reader.rest.drain(..taken);
             // The store wakes us when it takes more.
-            self.is_waiting = !self.rest.is_empty();
+            self.wait.is_waiting = !self.reader.rest.is_empty();
             return Ok(());
         }
-        if self.behind.is_some() && self.read_on(cx)? {
+        if self.delivery.behind.is_some() && self.read_on(cx)? {
             return Ok(());
         }
-        if let Some(behind) = self.behind.take_if(|behind| !behind.is_empty()) {
-            self.rest = behind;
+        if let Some(behind) = self.delivery.behind.take_if(|behind| !behind.is_empty()) {
+            self.reader.rest = behind;
             return Ok(());
         }
         cx.parts.store.commit(letter, cx.parts.turn.wall, continuation).map_err(Refusal::of_begun_delivery)?;
-        (self.stage, self.is_waiting) = (Stage::Delivered(deed), true);
+        (self.stage, self.wait.is_waiting) = (Stage::Delivered(deed), true);
         Ok(())
     }
 
@@ -145,16 +149,16 @@ impl Courier {
     pub(super) fn came(&mut self, deed: Deed) {
         match deed {
             Deed::Letter(bit, _) | Deed::SentOn(bit) => {
-                self.failed.retain(|(failed, _)| *failed != bit);
-                self.to_mark.done(bit);
+                self.round.failed.retain(|(failed, _)| *failed != bit);
+                self.round.to_mark.done(bit);
             }
             Deed::Report(bit) | Deed::Arrival(bit) => {
-                self.failed.retain(|(failed, _)| *failed != bit);
-                self.taken.retain(|(taken, _)| *taken != bit);
-                self.to_mark.done_and_reported(bit);
+                self.round.failed.retain(|(failed, _)| *failed != bit);
+                self.round.taken.retain(|(taken, _)| *taken != bit);
+                self.round.to_mark.done_and_reported(bit);
             }
-            Deed::Delay => self.to_mark.delay_reported(),
-            Deed::Notice => self.to_mark.damage_reported(),
+            Deed::Delay => self.round.to_mark.delay_reported(),
+            Deed::Notice => self.round.to_mark.damage_reported(),
         }
         self.stage = Stage::Sorted;
     }

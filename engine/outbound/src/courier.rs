@@ -20,34 +20,23 @@
 //! - A letter without a reverse path is never reported.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
-use alloc::string::String;
-use alloc::vec::Vec;
 
-use dns::Name;
 use machine::{Instant, Micros};
-use relay::{Envelope, Reply, destinations, schedule::Next};
+use relay::{Envelope, destinations, schedule::Next};
 use resolver::{Known, QuestionNumber};
-use shards::LetterId;
-use store::{AccountId, Beginning, EntryChange, MessageInfo, OUTBOX, Origin, OutboxEntry, Outcome, Refusal};
-use tasks::{Continuation, FrameId};
+use store::{EntryChange, MessageInfo, OUTBOX, OutboxEntry, Outcome, Refusal};
 
-use super::context::Context;
-use super::parts::{Entry, Wanted};
+use super::Place;
+use super::attempt::AttemptCx;
+use super::entry::Entry;
 use super::policies::Inquiry;
-use super::reports::Why;
+use super::progress::{EntryReader, LocalDelivery, Round, Wait};
 use super::road::Road;
-use super::sealing::Seal;
+use super::seal::Seal;
 use super::secrecy::Line;
-use super::state::{Ended, Queue};
-use super::unreadable::Notice;
-use super::{Place, Point};
-
-/// When an entry is looked at again of which the store has refused something.
-pub(super) const AGAIN: Micros = Micros::from_secs(60);
-
-/// The same where whoever sent the letter has no room for a report, and the time is over in which it is tried again: whom it is of is tried again, too.
-pub(super) const ROOM_AGAIN: Micros = Micros::from_secs(60 * 60);
+use super::stages::{AGAIN, Come, Deed, Notice, Stage, Way};
+use super::state::Ended;
+use super::why::Why;
 
 /// The same where its beginning cannot be read: a minute more each time, up to this.
 const DAMAGED_AGAIN_MAX: Micros = Micros::from_secs(60 * 60);
@@ -56,158 +45,19 @@ const DAMAGED_AGAIN_MAX: Micros = Micros::from_secs(60 * 60);
 pub(super) struct Courier {
     pub(super) place: Place,
     pub(super) stage: Stage,
-    /// What he has asked for has not come.
-    pub(super) is_waiting: bool,
-    /// He has computed as much as one may in a turn.
-    pub(super) has_computed: bool,
-    /// A part of the entry was asked for and has not come; whether it is still wanted.
-    pub(super) reading: Option<Wanted>,
-    /// The beginning of the entry, until it is opened.
-    pub(super) beginning: Beginning,
-    /// What signs the letter, above the rest of the entry.
-    pub(super) signatures: Vec<u8>,
+    pub(super) wait: Wait,
+    pub(super) reader: EntryReader,
     pub(super) entry: Option<Entry>,
-    /// Those who are not tried any more in this round.
-    pub(super) put_off: u16,
-    /// What of the entry has changed, and is not durable yet.
-    pub(super) to_mark: EntryChange,
-    /// Why those who are not tried any more in this round did not get it.
-    pub(super) later: Vec<(u8, Why)>,
-    /// That it takes long cannot be told in this round.
-    pub(super) is_delay_put_off: bool,
-    /// There is no room for a report, in the mailbox or on the disk.
-    pub(super) has_no_room: bool,
-    /// A part of it could not be read in this round.
-    pub(super) is_damaged: bool,
+    pub(super) round: Round,
     /// Its head cannot be read, and its account is told.
     pub(super) notice: Option<Notice>,
-    /// Those of whom it is to be reported that they do not get it.
-    pub(super) failed: VecDeque<(u8, Why)>,
-    /// Who else has it of whom that is to be reported, as far as is known since the core began to serve.
-    pub(super) taken: Vec<(u8, Taken)>,
-    /// Deliveries that no longer can be repeated, and those for whom they were looked for.
-    pub(super) arrivals: Vec<(AccountId, Origin)>,
-    pub(super) looked_for: u32,
-    pub(super) letter: Option<LetterId>,
-    /// A destination is left alone until then; at another there are as many as may be, and this one is next.
-    pub(super) waits_until: Option<Instant>,
-    pub(super) waits_behind: Option<String>,
-    /// He has been on a road: who leaves one lets the next one try.
-    pub(super) has_set_out: bool,
-    /// How much of the entry was read, and what of it is not taken yet.
-    pub(super) offset: u32,
-    pub(super) rest: Vec<u8>,
+    pub(super) delivery: LocalDelivery,
     /// What is said of the letter to those to whom it is sent on.
     pub(super) seal: Seal,
-    /// What stands behind the letter in what is brought to somebody here; none: there is no letter in that.
-    pub(super) behind: Option<Vec<u8>>,
     pub(super) road: Road,
     /// What he asks of the domain's web server.
     pub(super) inquiry: Option<Box<Inquiry>>,
     pub(super) line: Option<Line>,
-}
-
-/// What is to be done next, or is under way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stage {
-    /// The beginning of the entry is to be read.
-    Opened,
-    /// It is to be seen what comes next.
-    Sorted,
-    /// Something is to be brought to somebody here.
-    Brought(Deed),
-    /// He is given what it says.
-    Handed(Deed),
-    /// He has all, and it is on its way to the disk.
-    Delivered(Deed),
-    /// The letter is to be read that is sent on.
-    Hashed,
-    /// It is to be sealed.
-    Sealed,
-    /// What was done is to be marked.
-    Marked,
-    /// A delivery that cannot be repeated is to be forgotten.
-    Forgotten,
-    /// It is to be found out which hosts take mail for those on the road.
-    Sought,
-    /// Their domain's policy is to be fetched.
-    Inquired,
-    /// One of these hosts is to be called.
-    Called,
-    /// It is spoken with.
-    Spoken,
-    /// All are done with: the entry is to be removed.
-    Removed,
-    /// That was all. When the entry is to be tried again, if it is.
-    Over(Option<Instant>),
-}
-
-/// What is brought to somebody here. With the bit of the recipient.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Deed {
-    /// The letter.
-    Letter(u8, AccountId),
-    /// The same, on its way to somebody to whom it is sent on.
-    SentOn(u8),
-    /// That somebody does not get it.
-    Report(u8),
-    /// That somebody has it, or his host.
-    Arrival(u8),
-    /// That it takes long, for all who have not got it.
-    Delay,
-    /// That it cannot be read.
-    Notice,
-}
-
-/// What comes next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
-    /// The courier waits for what he has asked for.
-    Waits,
-    /// The store does not do what he has asked for: he asks again in the next turn.
-    Turn,
-    /// He has computed as much as one may in a turn, and goes on in the next.
-    Computes,
-    /// He is done. When the entry is to be tried again, if it is.
-    Over(Option<Instant>),
-}
-
-/// What came of it for somebody elsewhere.
-#[derive(Clone, Debug)]
-pub(super) enum Come {
-    Delivered(Taken),
-    Later(Why),
-    Never(Why),
-}
-
-/// A host has it.
-#[derive(Clone, Debug)]
-pub(super) struct Taken {
-    pub(super) reply: Reply,
-    pub(super) host: Option<Name>,
-    pub(super) reporter: Reporter,
-}
-
-/// Who tells the sender that his letter has arrived, where he wants to hear that (RFC 3461 sections 5.2.1 and 5.2.2).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Reporter {
-    /// The host: it knows what he wants.
-    Host,
-    /// We, and we know only that the host has it.
-    Us,
-}
-
-/// What a courier works with.
-pub(super) struct AttemptCx<'a, 'c> {
-    pub(super) frame: FrameId,
-    pub(super) queue: &'a mut Queue,
-    pub(super) parts: &'a mut Context<'c>,
-}
-
-impl AttemptCx<'_, '_> {
-    pub(super) fn continuation(&self, point: Point) -> Continuation {
-        Continuation { frame: self.frame, entry: point.entry() }
-    }
 }
 
 impl Courier {
@@ -215,31 +65,13 @@ impl Courier {
         Courier {
             place,
             stage: Stage::Opened,
-            is_waiting: false,
-            has_computed: false,
-            reading: None,
-            beginning: Beginning::from(0),
-            signatures: Vec::new(),
+            wait: Wait::default(),
+            reader: EntryReader::default(),
             entry: None,
-            put_off: 0,
-            to_mark: EntryChange::default(),
-            later: Vec::new(),
-            is_delay_put_off: false,
-            has_no_room: false,
-            is_damaged: false,
+            round: Round::default(),
             notice: None,
-            failed: VecDeque::new(),
-            taken: Vec::new(),
-            arrivals: Vec::new(),
-            looked_for: 0,
-            letter: None,
-            waits_until: None,
-            waits_behind: None,
-            has_set_out: false,
-            offset: 0,
-            rest: Vec::new(),
+            delivery: LocalDelivery::default(),
             seal: Seal::Unknown,
-            behind: None,
             road: Road::default(),
             inquiry: None,
             line: None,
@@ -253,16 +85,16 @@ impl Courier {
     /// How it has ended for its entry, which is tried again then.
     pub(super) fn ended(self, next: Option<Instant>) -> Ended {
         // Where no delivery was tried, an earlier reason stays.
-        let is_news = |why: &&Why| self.has_set_out || matches!(why, Why::Full);
-        let why = self.later.last().map(|(_, why)| why).filter(is_news);
-        let is_unread = self.is_damaged || self.notice.is_some();
+        let is_news = |why: &&Why| self.wait.has_set_out || matches!(why, Why::Full);
+        let why = self.round.later.last().map(|(_, why)| why).filter(is_news);
+        let is_unread = self.round.is_damaged || self.notice.is_some();
         let words = if is_unread { Some(self.why_unreadable().words()) } else { why.map(Why::words) };
         let is_left = self.is_left_unreadable();
         Ended {
             place: self.place,
             next,
-            has_set_out: self.has_set_out,
-            waits_behind: self.waits_behind,
+            has_set_out: self.wait.has_set_out,
+            waits_behind: self.wait.waits_behind,
             is_left,
             words,
         }
@@ -270,14 +102,14 @@ impl Courier {
 
     /// Goes on as far as he can without waiting.
     pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
-        while !self.is_waiting {
+        while !self.wait.is_waiting {
             let asked = match self.stage {
-                Stage::Opened => self.read(self.beginning.next(), cx),
+                Stage::Opened => self.read(self.reader.beginning.next(), cx),
                 Stage::Sorted => self.sort(cx),
                 Stage::Brought(deed) => self.bring(deed, cx),
                 Stage::Handed(deed) => self.hand(deed, cx),
                 Stage::Delivered(_) | Stage::Sealed => {
-                    self.is_waiting = true;
+                    self.wait.is_waiting = true;
                     Ok(())
                 }
                 Stage::Hashed => self.hash(cx),
@@ -294,7 +126,7 @@ impl Courier {
                 }
             };
             match asked {
-                Ok(()) if core::mem::take(&mut self.has_computed) => return Way::Computes,
+                Ok(()) if core::mem::take(&mut self.wait.has_computed) => return Way::Computes,
                 Ok(()) => {}
                 Err(refusal) if self.has_to_insist(refusal) => return Way::Turn,
                 Err(refusal) => self.refused(refusal, cx),
@@ -308,22 +140,22 @@ impl Courier {
         if !self.has_asked_for(&outcome) {
             return self.go_on(cx);
         }
-        self.is_waiting = false;
+        self.wait.is_waiting = false;
         match outcome {
             Outcome::Changed => match self.stage {
                 Stage::Removed => self.stage = Stage::Over(None),
                 Stage::Forgotten => {
-                    self.arrivals.pop();
+                    self.delivery.arrivals.pop();
                     self.stage = Stage::Sorted;
                 }
                 _ => {
-                    self.to_mark = EntryChange::default();
+                    self.round.to_mark = EntryChange::default();
                     self.stage = Stage::Sorted;
                 }
             },
             Outcome::Delivered => {
                 if let Stage::Delivered(deed) = self.stage {
-                    self.letter = None;
+                    self.delivery.letter = None;
                     self.came(deed);
                 }
             }
@@ -350,7 +182,7 @@ impl Courier {
 
     pub(super) fn name_known(&mut self, number: QuestionNumber, known: Known, cx: &mut AttemptCx<'_, '_>) -> Way {
         if self.stage == Stage::Sought && self.road.learn(number, known) {
-            self.is_waiting = false;
+            self.wait.is_waiting = false;
         }
         self.go_on(cx)
     }
@@ -388,7 +220,7 @@ impl Courier {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) {
-        self.is_damaged |= matches!(refusal, Refusal::Damaged | Refusal::Unreadable);
+        self.round.is_damaged |= matches!(refusal, Refusal::Damaged | Refusal::Unreadable);
         match (self.stage, refusal) {
             (Stage::Brought(deed) | Stage::Handed(deed) | Stage::Delivered(deed), refusal) => {
                 self.drop_letter(cx);
@@ -408,13 +240,13 @@ impl Courier {
                     // The letter was to go back with it, and does not.
                     (Deed::Report(_), Refusal::Damaged | Refusal::Unreadable) => self.stage = Stage::Brought(deed),
                     _ => {
-                        self.has_no_room |= is_for_want_of_room(refusal);
+                        self.round.has_no_room |= is_for_want_of_room(refusal);
                         self.put_off(deed);
                     }
                 }
             }
             (Stage::Forgotten, Refusal::NoSuchNote | Refusal::NoSuchAccount) => {
-                self.arrivals.pop();
+                self.delivery.arrivals.pop();
                 self.stage = Stage::Sorted;
             }
             (Stage::Spoken, _) => self.body_lost(),
@@ -443,17 +275,17 @@ impl Courier {
     fn put_off(&mut self, deed: Deed) {
         match deed {
             Deed::Letter(bit, _) | Deed::SentOn(bit) | Deed::Report(bit) | Deed::Arrival(bit) => {
-                self.put_off |= 1 << bit;
-                self.failed.retain(|(failed, _)| *failed != bit);
+                self.round.put_off |= 1 << bit;
+                self.round.failed.retain(|(failed, _)| *failed != bit);
             }
-            Deed::Delay => self.is_delay_put_off = true,
+            Deed::Delay => self.round.is_delay_put_off = true,
             Deed::Notice => self.notice = Some(Notice::PutOff),
         }
         self.stage = Stage::Sorted;
     }
 
     pub(super) fn drop_letter(&mut self, cx: &mut AttemptCx<'_, '_>) {
-        if let Some(letter) = self.letter.take() {
+        if let Some(letter) = self.delivery.letter.take() {
             cx.parts.store.abort(letter);
         }
     }
@@ -492,9 +324,4 @@ impl Courier {
 /// Whether a mailbox or the disk has no room. That lasts until messages are deleted.
 fn is_for_want_of_room(refusal: Refusal) -> bool {
     matches!(refusal, Refusal::OverQuota | Refusal::LargerThanQuota | Refusal::DiskFull | Refusal::IndexFull)
-}
-
-/// The bits that are set, the lowest first.
-pub(super) fn bits(set: u16) -> impl Iterator<Item = u8> {
-    (0..16).filter(move |bit| set >> bit & 1 == 1)
 }

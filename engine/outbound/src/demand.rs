@@ -15,8 +15,8 @@ use relay::route::{Hop, Route, Target, Unroutable, Us, route};
 use relay::sts::Mode;
 use tls::Published;
 
-use super::courier::AttemptCx;
-use super::policies::{Inquiry, Look};
+use super::context::Context;
+use super::policies::{Inquiry, Look, Policies};
 use super::secrecy::{Barred, Host};
 
 /// What was found of a way.
@@ -32,23 +32,23 @@ pub(super) enum Found {
 pub(super) fn find(
     domain: &str,
     (us, random): (&Us<'_>, u64),
-    cx: &AttemptCx<'_, '_>,
+    (policies, parts): (&Policies, &Context<'_>),
     knowledge: &Knowledge,
 ) -> Result<Result<Found, Unroutable>, Missing> {
     let (hops, missing) = match route(&Target::Domain(smtp::Domain::Name(domain)), us, random, knowledge)? {
         Route::By { hops, missing } => (hops, missing),
         Route::Nowhere(why) => return Ok(Err(why)),
     };
-    let policy = match cx.queue.policies.of(domain, knowledge, cx.parts.turn.now)? {
+    let policy = match policies.of(domain, knowledge, parts.turn.now)? {
         Look::Known(policy) => policy,
-        Look::Fetch(id) => match Inquiry::about(domain, id, (us, random), knowledge, cx.parts.turn.now)? {
+        Look::Fetch(id) => match Inquiry::about(domain, id, (us, random), knowledge, parts.turn.now)? {
             Some(inquiry) => return Ok(Ok(Found::Inquiry(Box::new(inquiry)))),
             None => None,
         },
     };
     let policy = policy.filter(|policy| policy.mode == Mode::Enforce);
     let with_demand = |hop: Hop| {
-        let demand = if cx.parts.names.is_trusted() { Demand::on(&hop, knowledge)? } else { Demand::Nothing };
+        let demand = if parts.names.is_trusted() { Demand::on(&hop, knowledge)? } else { Demand::Nothing };
         Ok(Host::of(hop, domain, demand, policy))
     };
     let others = missing.map(|why| Ok(Err(Barred::by(Unroutable::Unknown(why)))));

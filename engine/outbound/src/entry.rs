@@ -4,9 +4,12 @@
 //! come, says its record ([`store::OutboxEntry`]). A message without a record was found by a rebuild: it
 //! may have left before, so it stays.
 
+use alloc::vec::Vec;
+
 use accounts::entries::together;
 use machine::Instant;
 use relay::Envelope;
+use relay::loops::Mark;
 use store::{EntrySource, EntryState, OUTBOX, OutboxEntry, Packing, Store};
 
 use super::Place;
@@ -14,6 +17,32 @@ use super::standing::State;
 
 /// Recipients that an entry stands for at most.
 pub(super) const RECIPIENTS: usize = Packing::Done.recipients_max();
+
+/// How a letter is in an outbox.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Nature {
+    /// In an envelope: it leaves.
+    Posted,
+    /// As it came, for an account that forwards its mail with this mark.
+    Arrived(Mark),
+    /// The same; and it has been here before.
+    ComesBack,
+}
+
+/// What an entry holds.
+pub(super) struct Entry {
+    pub(super) envelope: Envelope,
+    /// Where the letter goes on below its signatures.
+    pub(super) letter_at: u32,
+    pub(super) nature: Nature,
+    /// The number of the first recipient for whom it stands, and the bits of all of them.
+    pub(super) first: usize,
+    pub(super) wanted: u16,
+    /// What its record says of each of them.
+    pub(super) packing: Packing,
+    /// The letter's header, or its beginning.
+    pub(super) header: Vec<u8>,
+}
 
 /// Whether it came in so.
 pub(super) fn is_arriving(record: Option<OutboxEntry>) -> bool {

@@ -29,12 +29,15 @@ use relay::srs::{self, Restored};
 use relay::{Content, Envelope, Script, envelope};
 use store::{Packing, Recipient, Refusal};
 
+use super::attempt::AttemptCx;
 use super::authentic::{is_authentic, unproved_author};
 use super::context::Context;
-use super::courier::{AttemptCx, Courier, Deed, Stage, bits};
-use super::parts::{Entry, shown_header};
-use super::reports::Why;
-use super::sealing::Seal;
+use super::courier::Courier;
+use super::entry::{Entry, Nature};
+use super::parts::shown_header;
+use super::seal::Seal;
+use super::stages::{Deed, Stage, bits};
+use super::why::Why;
 
 /// Bytes of a header that are looked at.
 const HEADER_BYTES_MAX: usize = 128 * 1024;
@@ -42,27 +45,16 @@ const HEADER_BYTES_MAX: usize = 128 * 1024;
 /// The bit of the account whose mail is sent on.
 pub(super) const OWN: u8 = 0;
 
-/// How a letter is in an outbox.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Nature {
-    /// In an envelope: it leaves.
-    Posted,
-    /// As it came, for an account that forwards its mail with this mark.
-    Arrived(Mark),
-    /// The same; and it has been here before.
-    ComesBack,
-}
-
 impl Courier {
     /// More of a message that came so has been read. `is_all`: no more comes. When all of its
     /// header is there, its recipients are known.
     pub(super) fn arrival_read(&mut self, is_all: bool, cx: &AttemptCx<'_, '_>) {
-        let beginning = self.beginning.octets();
+        let beginning = self.reader.beginning.octets();
         let end = memchr::memmem::find(beginning, b"\r\n\r\n").map(|at| at + 2);
         if end.is_none() && !is_all && beginning.len() < HEADER_BYTES_MAX {
             return;
         }
-        let mut header = core::mem::take(&mut self.beginning).into_octets();
+        let mut header = core::mem::take(&mut self.reader.beginning).into_octets();
         header.truncate(end.unwrap_or(header.len()));
         self.entry = self.arrived(&header, cx);
         self.stage = if self.entry.is_some() { Stage::Sorted } else { Stage::Over(None) };
@@ -114,7 +106,7 @@ impl Courier {
     pub(super) fn next_of_arrival(&mut self, open: u16) -> Option<Stage> {
         let bit = bits(open).next()?;
         if self.entry.as_ref()?.nature == Nature::ComesBack {
-            self.failed.push_back((bit, Why::Circle));
+            self.round.failed.push_back((bit, Why::Circle));
             return Some(Stage::Sorted);
         }
         let deed = self.deed_for(bit);

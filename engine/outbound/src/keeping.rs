@@ -10,9 +10,11 @@ use relay::destinations::Ended;
 use relay::{Cause, Lost, Outcome, Stage as Talk};
 
 use super::Place;
-use super::courier::{AttemptCx, Courier, Stage, Way};
+use super::attempt::AttemptCx;
+use super::courier::Courier;
 use super::road::{Road, come_of};
 use super::secrecy::Line;
+use super::stages::{Stage, Way};
 use super::standing::State;
 use super::state::Queue;
 

@@ -11,17 +11,19 @@
 //! | `entry` | what an outbox holds: envelope and marks |
 //! | `head` | how its signatures and its envelope are read |
 //! | `courier` | one entry from its beginning to its end |
+//! | `stages`, `progress`, `attempt` | what it does next, how far it has come, and what it works with |
+//! | `why` | why a recipient does not get a message |
 //! | `parts` | what is read of it |
 //! | `sorting` | what comes next for whom, and what of it is durable |
 //! | `bringing` | what comes to somebody here: the letter, or a report |
 //! | `forwarding` | what comes for an account whose mail is sent on |
 //! | `authentic` | whether such a message came from its sender |
-//! | `sealing` | what is said of that to who gets it |
+//! | `sealing`, `seal` | what is said of that to who gets it |
 //! | `reports` | that somebody does not get it, or that he has it |
 //! | `unreadable` | an entry with a head that cannot be read: who is told |
-//! | `road` | to which hosts it goes |
+//! | `road`, `calling` | to which hosts it goes, and what is said to them |
 //! | `demand` | what the hosts' domains demand of who brings mail there |
-//! | `policies` | what these domains say of their hosts, and how that is fetched |
+//! | `policies`, `inquiring` | what these domains say of their hosts, and how that is fetched |
 //! | `smarthosts` | the hosts that send it on instead, where the configuration names such |
 //! | `secrecy` | the connection to one of them, over TLS where that can be had |
 //! | `keeping` | the next letter by the same connection |
@@ -48,31 +50,38 @@
 
 extern crate alloc;
 
+mod attempt;
 mod authentic;
 mod bringing;
+mod calling;
 mod context;
 mod courier;
 mod demand;
 mod entry;
 mod forwarding;
 mod head;
+mod inquiring;
 mod keeping;
 mod orders;
 mod parts;
 mod policies;
+mod progress;
 mod reports;
 mod road;
+mod seal;
 mod sealing;
 mod secrecy;
 mod shares;
 mod showing;
 mod smarthosts;
 mod sorting;
+mod stages;
 mod standing;
 mod state;
 mod tallying;
 mod unreadable;
 mod waiting;
+mod why;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -86,9 +95,11 @@ use store::{AccountId, Outcome, Store, Uid};
 use tasks::{Entry, FrameId, FrameTable, Subsystem};
 use webmail::{QueueAsked, QueueTold};
 
-use courier::{AttemptCx, Courier, Way};
+use attempt::AttemptCx;
+use courier::Courier;
 use orders::{OrderCx, Orders};
 use shares::ATTEMPTS_MAX;
+use stages::Way;
 use state::Queue;
 use waiting::Place;
 

@@ -8,40 +8,16 @@
 use alloc::vec::Vec;
 
 use accounts::entries;
-use relay::Envelope;
 use relay::envelope::Unreadable;
 use sometimes::sometimes;
 use store::{Beginning, Body, OUTBOX, Outcome, Packing, Refusal};
 
 use super::Point;
-use super::courier::{AttemptCx, Courier, Stage, Way};
-use super::entry;
-use super::forwarding::Nature;
+use super::attempt::AttemptCx;
+use super::courier::Courier;
+use super::entry::{self, Entry, Nature};
 use super::head::{self, EntryHead};
-
-/// Whether something that comes is wanted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wanted {
-    Yes,
-    No,
-    /// No, but another part is, and is asked for when this one has come.
-    Another,
-}
-
-/// What an entry holds.
-pub(super) struct Entry {
-    pub(super) envelope: Envelope,
-    /// Where the letter goes on below its signatures.
-    pub(super) letter_at: u32,
-    pub(super) nature: Nature,
-    /// The number of the first recipient for whom it stands, and the bits of all of them.
-    pub(super) first: usize,
-    pub(super) wanted: u16,
-    /// What its record says of each of them.
-    pub(super) packing: Packing,
-    /// The letter's header, or its beginning.
-    pub(super) header: Vec<u8>,
-}
+use super::stages::{Stage, Wanted, Way};
 
 /// Bytes of a letter's header that a report shows at most.
 const HEADER_BYTES_MAX: usize = 8 * 1024;
@@ -49,7 +25,7 @@ const HEADER_BYTES_MAX: usize = 8 * 1024;
 impl Courier {
     /// A part of the entry has come that he has asked for, or cannot be read.
     pub(super) fn part_arrived(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> Way {
-        let wanted = self.reading.take();
+        let wanted = self.reader.reading.take();
         let is_wanted = wanted == Some(Wanted::Yes);
         match outcome {
             Outcome::Body(body) => {
@@ -62,18 +38,18 @@ impl Courier {
             _ => {}
         }
         // He may wait for something else by now.
-        self.is_waiting &= wanted == Some(Wanted::No);
+        self.wait.is_waiting &= wanted == Some(Wanted::No);
         self.go_on(cx)
     }
 
     /// What is being read is not wanted any more.
     pub(super) fn want_no_part(&mut self) {
-        self.reading = self.reading.map(|_| Wanted::No);
+        self.reader.reading = self.reader.reading.map(|_| Wanted::No);
     }
 
     /// Octets of the letter.
     pub(super) fn letter_octets(&self, cx: &AttemptCx<'_, '_>) -> Result<u32, Refusal> {
-        Ok(self.info(cx)?.octets.saturating_sub(self.letter_at()) + self.signatures.len() as u32)
+        Ok(self.info(cx)?.octets.saturating_sub(self.letter_at()) + self.reader.signatures.len() as u32)
     }
 
     fn letter_at(&self) -> u32 {
@@ -82,46 +58,46 @@ impl Courier {
 
     /// The letter is to be read from its beginning.
     pub(super) fn rewind(&mut self) {
-        self.offset = self.letter_at();
-        self.rest.clone_from(&self.signatures);
+        self.reader.offset = self.letter_at();
+        self.reader.rest.clone_from(&self.reader.signatures);
     }
 
     /// Reads on, if there is more of it. False: there is none.
     pub(super) fn read_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<bool, Refusal> {
-        let is_more = self.offset < self.info(cx)?.octets;
+        let is_more = self.reader.offset < self.info(cx)?.octets;
         if is_more {
-            self.read(self.offset, cx)?;
+            self.read(self.reader.offset, cx)?;
         }
         Ok(is_more)
     }
 
     pub(super) fn read(&mut self, offset: u32, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
-        if self.reading == Some(Wanted::No) {
-            self.reading = Some(Wanted::Another);
-        } else if self.reading.is_none() {
+        if self.reader.reading == Some(Wanted::No) {
+            self.reader.reading = Some(Wanted::Another);
+        } else if self.reader.reading.is_none() {
             let ((account, uid), continuation) = (self.place, cx.continuation(Point::AttemptRead));
             cx.parts.store.own.store.read(account, OUTBOX, uid, offset, continuation)?;
-            self.reading = Some(Wanted::Yes);
+            self.reader.reading = Some(Wanted::Yes);
         }
-        self.is_waiting = true;
+        self.wait.is_waiting = true;
         Ok(())
     }
 
     /// A part of the entry: at first of its beginning, and then what is handed on.
     fn body_arrived(&mut self, body: &Body, cx: &mut AttemptCx<'_, '_>) {
         if self.stage == Stage::Opened {
-            self.beginning.arrived(body.bytes());
+            self.reader.beginning.arrived(body.bytes());
             let octets = self.info(cx).map_or(0, |info| info.octets);
-            let is_all = self.beginning.is_all_of(octets);
+            let is_all = self.reader.beginning.is_all_of(octets);
             return self.look_at_beginning(is_all, cx);
         }
-        self.rest = body.bytes().to_vec();
-        self.offset = self.offset.saturating_add(body.bytes().len() as u32);
+        self.reader.rest = body.bytes().to_vec();
+        self.reader.offset = self.reader.offset.saturating_add(body.bytes().len() as u32);
     }
 
     /// Whether its recipients are known, though more of its beginning is wanted.
     pub(super) fn has_head(&self, cx: &AttemptCx<'_, '_>) -> bool {
-        !entry::is_arriving(self.record(cx)) && head::read(self.beginning.octets(), false).is_ok()
+        !entry::is_arriving(self.record(cx)) && head::read(self.reader.beginning.octets(), false).is_ok()
     }
 
     /// Opens the entry, if enough of its beginning is there. `is_all`: no more of it comes.
@@ -129,7 +105,7 @@ impl Courier {
         if entry::is_arriving(self.record(cx)) {
             return self.arrival_read(is_all, cx);
         }
-        let beginning = self.beginning.octets();
+        let beginning = self.reader.beginning.octets();
         let EntryHead { signatures, envelope, message_at } = match head::read(beginning, is_all) {
             Ok(head) => head,
             Err(Unreadable::Partial) => {
@@ -143,8 +119,8 @@ impl Courier {
             return;
         }
         let header = shown_header(message);
-        self.signatures = beginning.get(..signatures).unwrap_or_default().to_vec();
-        self.beginning = Beginning::default();
+        self.reader.signatures = beginning.get(..signatures).unwrap_or_default().to_vec();
+        self.reader.beginning = Beginning::default();
         let first = self.record(cx).map_or(0, |record| record.first());
         let wanted = ((1u32 << entries::together(&envelope, first)) - 1) as u16;
         let packing = envelope.recipients.get(first).map_or(Packing::Done, entries::packing_of);

@@ -18,16 +18,13 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
 use core::net::SocketAddr;
 
-use connections::{Identity, Owner, Stir, Wire};
+use connections::Wire;
 use dns::{Knowledge, Missing, Name, Question, RecordKind};
 use machine::{Instant, Micros};
+use relay::Fetch;
 use relay::route::{Route, Target, Us, route};
 use relay::sts::{Policy, PolicyId, announced};
-use relay::tally::{Rule, Shortfall};
-use relay::{Fetch, Lost, Speaker};
-use store::Refusal;
-
-use super::courier::{AttemptCx, Courier, Stage, Way};
+use relay::tally::Shortfall;
 
 const POLICIES_MAX: usize = 512;
 const BYTES_MAX: usize = 1 << 20;
@@ -83,7 +80,7 @@ impl Policies {
     }
 
     /// This came of a fetch.
-    fn learn(&mut self, domain: &str, id: PolicyId, fetched: Option<&Policy>, now: Instant) {
+    pub(super) fn learn(&mut self, domain: &str, id: PolicyId, fetched: Option<&Policy>, now: Instant) {
         match fetched {
             Some(policy) => {
                 let (until, policy) = (now + policy.max_age, Some((id, policy.clone())));
@@ -110,22 +107,22 @@ impl Policies {
 
 /// A fetch of a policy.
 pub(super) struct Inquiry {
-    domain: String,
-    id: PolicyId,
-    server: Name,
+    pub(super) domain: String,
+    pub(super) id: PolicyId,
+    pub(super) server: Name,
     /// The addresses of the server that were not called yet.
-    addresses: VecDeque<SocketAddr>,
-    line: Option<Line>,
-    until: Instant,
+    pub(super) addresses: VecDeque<SocketAddr>,
+    pub(super) line: Option<Line>,
+    pub(super) until: Instant,
     /// Why nothing came from the last of them.
-    shortfall: Shortfall,
+    pub(super) shortfall: Shortfall,
 }
 
 /// A connection to a web server.
-struct Line {
-    wire: Wire,
-    fetch: Fetch,
-    is_open: bool,
+pub(super) struct Line {
+    pub(super) wire: Wire,
+    pub(super) fetch: Fetch,
+    pub(super) is_open: bool,
 }
 
 impl Inquiry {
@@ -147,82 +144,5 @@ impl Inquiry {
         let domain = domain.to_string();
         let (until, shortfall) = (now + PATIENCE, Shortfall::PolicyNotFetched);
         Ok(Some(Inquiry { domain, id, server, addresses, line: None, until, shortfall }))
-    }
-}
-
-impl Courier {
-    /// Goes on with a fetch: says what there is to say, or calls the next address, or is done.
-    pub(super) fn inquire(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
-        let Some(inquiry) = &mut self.inquiry else {
-            self.stage(Stage::Sought);
-            return Ok(());
-        };
-        let parts = &mut *cx.parts;
-        if let Some(Line { wire, fetch, .. }) = &mut inquiry.line {
-            wire.say(fetch, parts.turn, parts.connections);
-            match fetch.outcome() {
-                None => self.is_waiting = true,
-                Some(Ok(policy)) => {
-                    cx.queue.policies.learn(&inquiry.domain, inquiry.id.clone(), Some(policy), parts.turn.now);
-                    self.end_inquiry(cx);
-                }
-                Some(Err(why)) => {
-                    inquiry.shortfall = why;
-                    self.drop_address(cx);
-                }
-            }
-            return Ok(());
-        }
-        let address = inquiry.addresses.pop_front().filter(|_| parts.turn.now < inquiry.until);
-        let Some(address) = address else {
-            cx.queue.policies.learn(&inquiry.domain, inquiry.id.clone(), None, parts.turn.now);
-            cx.queue.count_tls(&inquiry.domain, Rule::Sts, Err(inquiry.shortfall), parts.turn.wall);
-            self.end_inquiry(cx);
-            return Ok(());
-        };
-        let called = Some(inquiry.server.as_str().to_string());
-        let owner = Owner::Outbound(cx.frame);
-        let at = (parts.turn, &mut *parts.connections);
-        let Some(wire) = Wire::to(address, Identity::Vouched, called, owner, at) else { return Ok(()) };
-        cx.queue.deadlines.set(cx.frame, inquiry.until);
-        inquiry.line = Some(Line { wire, fetch: Fetch::from(&inquiry.server), is_open: false });
-        self.is_waiting = true;
-        Ok(())
-    }
-
-    /// Something has happened to the connection.
-    pub(super) fn inquiry_stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) -> Way {
-        if let Some(Line { wire, fetch, is_open }) = self.inquiry.as_mut().and_then(|inquiry| inquiry.line.as_mut()) {
-            let parts = &mut *cx.parts;
-            match stir {
-                Stir::Made | Stir::Room if !*is_open => {
-                    *is_open = true;
-                    wire.begin_handshake(fetch, parts.turn, parts.connections);
-                }
-                Stir::Made | Stir::Room => {}
-                Stir::Bytes => wire.hear(fetch, parts.turn, parts.connections),
-                Stir::Turn => wire.step(fetch, parts.turn, parts.connections),
-                // What has no end of its own over TLS may have been cut off.
-                Stir::Over => fetch.lost(Lost::Silence),
-            }
-        }
-        self.is_waiting = false;
-        self.go_on(cx)
-    }
-
-    /// The policy is known, or that there is none. The connection is ended in good order.
-    fn end_inquiry(&mut self, cx: &mut AttemptCx<'_, '_>) {
-        let line = self.inquiry.take().and_then(|inquiry| inquiry.line);
-        cx.queue.deadlines.cancel(cx.frame);
-        line.into_iter().for_each(|mut line| line.wire.close(cx.parts.turn, cx.parts.connections));
-        self.stage(Stage::Sought);
-    }
-
-    /// Nothing came from this address, or nothing is wanted from it any more.
-    pub(super) fn drop_address(&mut self, cx: &mut AttemptCx<'_, '_>) {
-        if let Some(mut line) = self.inquiry.as_mut().and_then(|inquiry| inquiry.line.take()) {
-            line.wire.end(cx.parts.connections);
-            cx.queue.deadlines.cancel(cx.frame);
-        }
     }
 }

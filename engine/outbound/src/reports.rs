@@ -15,11 +15,13 @@ use alloc::vec::Vec;
 use dns::Name;
 use machine::UnixTime;
 use relay::report::{self, Fate, Kind, Report, ReportTo, Returned};
-use relay::route::Unroutable;
-use relay::{Enhanced, Reason, Reply, Return, schedule};
+use relay::{Enhanced, Reply, Return, schedule};
 use store::{MessageInfo, Refusal};
 
-use super::courier::{AttemptCx, Courier, bits};
+use super::attempt::AttemptCx;
+use super::courier::Courier;
+use super::stages::bits;
+use super::why::Why;
 
 /// Octets of a letter at most that goes back as a whole.
 const RETURNED_OCTETS_MAX: u32 = 1 << 20;
@@ -40,71 +42,11 @@ struct Told<'a> {
     reply: Option<&'a Reply>,
 }
 
-/// Why somebody does not get it.
-#[derive(Clone, Debug)]
-pub(super) enum Why {
-    /// His host said so, or was not to be spoken with. With its name, if it was there and has one.
-    Said(Reason, Option<Name>),
-    /// There is no way to his host.
-    Nowhere(Unroutable),
-    /// He would be here, and is not.
-    Nobody,
-    /// He is here, and his mailbox has no room for it.
-    Full,
-    /// The same, and it would have none were it empty.
-    NeverFits,
-    /// It was here before.
-    Circle,
-    /// Nobody came to try it.
-    Busy,
-    /// An administrator has taken it out of the queue.
-    GivenBack,
-    /// A part of it cannot be read.
-    Damaged,
-    /// Its head says nothing.
-    Unreadable,
-}
-
-impl Why {
-    /// `class`: 5 where it is final, as what was tried for as long as it may be is; else 4.
-    fn status(&self, class: u8) -> Enhanced {
-        match self {
-            Why::Said(reason, _) => reason.status(class),
-            Why::Nowhere(unroutable) => Enhanced { class, ..unroutable.status() },
-            Why::Nobody => Enhanced { class, subject: 1, detail: 1 },
-            Why::Full | Why::NeverFits => Enhanced { class, subject: 2, detail: 2 },
-            Why::Circle => Enhanced { class, subject: 4, detail: 6 },
-            Why::Busy => Enhanced { class, subject: 4, detail: 5 },
-            Why::GivenBack => Enhanced { class, subject: 7, detail: 1 },
-            Why::Damaged | Why::Unreadable => Enhanced { class, subject: 3, detail: 0 },
-        }
-    }
-
-    /// Which host that is.
-    fn host(&self) -> Option<String> {
-        if let Why::Said(_, host) = self { host.as_ref().map(Name::to_string) } else { None }
-    }
-
-    /// The same of the recipient with this bit.
-    fn told(&self, bit: u8, class: u8) -> Told<'_> {
-        let reply = if let Why::Said(reason, _) = self { reason.reply() } else { None };
-        Told { bit, status: self.status(class), words: self.words(), host: self.host(), reply }
-    }
-
-    /// In words, without a full stop.
-    pub(super) fn words(&self) -> String {
-        match self {
-            Why::Said(reason, _) => reason.to_string(),
-            Why::Nowhere(unroutable) => unroutable.to_string(),
-            Why::Nobody => "there is no such address on this server".to_string(),
-            Why::Full => "the mailbox is full".to_string(),
-            Why::NeverFits => "it is larger than all that the mailbox may hold".to_string(),
-            Why::Circle => "it was here before: mail for this address is sent on in a circle".to_string(),
-            Why::Busy => "this server has had too much to do".to_string(),
-            Why::GivenBack => "an administrator of this server has taken it out of the queue".to_string(),
-            Why::Damaged => "a part of it cannot be read from this server's disk any more".to_string(),
-            Why::Unreadable => "its envelope in this server's queue is not valid".to_string(),
-        }
+impl<'a> Told<'a> {
+    /// Why the recipient with this bit does not get it.
+    fn of(bit: u8, why: &'a Why, class: u8) -> Told<'a> {
+        let reply = if let Why::Said(reason, _) = why { reason.reply() } else { None };
+        Told { bit, status: why.status(class), words: why.words(), host: why.host(), reply }
     }
 }
 
@@ -119,19 +61,19 @@ impl Courier {
 
     /// That somebody does not get it, in words. With what stands behind the letter, if all of that goes back.
     pub(super) fn report(&self, bit: u8, cx: &mut AttemptCx<'_, '_>) -> Result<(Vec<u8>, Option<Vec<u8>>), Refusal> {
-        let (_, why) = self.failed.iter().find(|(failed, _)| *failed == bit).ok_or(Refusal::NoSuchMessage)?;
+        let (_, why) = self.round.failed.iter().find(|(failed, _)| *failed == bit).ok_or(Refusal::NoSuchMessage)?;
         let script = self.envelope().filter(|envelope| envelope.returned == Some(Return::Full)).map(|all| all.script);
-        let goes_back = !self.is_damaged && self.letter_octets(cx)? <= RETURNED_OCTETS_MAX;
+        let goes_back = !self.round.is_damaged && self.letter_octets(cx)? <= RETURNED_OCTETS_MAX;
         let script = script.filter(|_| goes_back);
         let (mut text, mut end) = (Vec::new(), Vec::new());
-        let secret = self.write(Kind::Failed, &[why.told(bit, 5)], script.map(Returned::Whole), cx, &mut text)?;
+        let secret = self.write(Kind::Failed, &[Told::of(bit, why, 5)], script.map(Returned::Whole), cx, &mut text)?;
         report::write_end(secret, &mut end);
         Ok((text, script.map(|_| end)))
     }
 
     /// That somebody has it who is here, or that the host has it of who is not.
     pub(super) fn arrival_report(&self, bit: u8, cx: &mut AttemptCx<'_, '_>) -> Result<Vec<u8>, Refusal> {
-        let taken = self.taken.iter().find(|(taken, _)| *taken == bit).map(|(_, taken)| taken);
+        let taken = self.round.taken.iter().find(|(taken, _)| *taken == bit).map(|(_, taken)| taken);
         let reply = taken.map(|taken| &taken.reply);
         let host = taken.and_then(|taken| taken.host.as_ref()).map(Name::to_string);
         let is_here = cx.parts.directory.has_domain_of(self.address(bit));
@@ -150,10 +92,10 @@ impl Courier {
     pub(super) fn delay_report(&self, cx: &mut AttemptCx<'_, '_>) -> Result<Vec<u8>, Refusal> {
         let info = self.info(cx)?;
         let kind = self.delayed(info);
-        let known = |bit| self.later.iter().rev().find(|(later, _)| *later == bit).map(|(_, why)| why);
+        let known = |bit| self.round.later.iter().rev().find(|(later, _)| *later == bit).map(|(_, why)| why);
         let done = self.record(cx).map_or(0, |record| record.done(self.packing()));
         let waiting = bits(self.all() & !done).filter(|bit| self.is_told(*bit, kind, cx));
-        let all: Vec<Told<'_>> = waiting.map(|bit| known(bit).unwrap_or(&Why::Busy).told(bit, 4)).collect();
+        let all: Vec<Told<'_>> = waiting.map(|bit| Told::of(bit, known(bit).unwrap_or(&Why::Busy), 4)).collect();
         let mut text = Vec::new();
         self.write(kind, &all, None, cx, &mut text)?;
         Ok(text)

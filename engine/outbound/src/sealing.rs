@@ -13,81 +13,18 @@
 //! Invariant: of a letter no more is in memory than its header, and a part as the store reads it.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 
 use accounts::entries::domain_of;
-use compute::{JobNumber, JobResult};
-use dkim::{ChainVerdict, Message, Reading, Sealing, UnsignedField};
+use dkim::{ChainVerdict, Reading, Sealing};
 use dns::Name;
 use store::Refusal;
 
 use super::Point;
-use super::context::Context;
-use super::courier::{AttemptCx, Courier, Stage, Way};
+use super::attempt::AttemptCx;
+use super::courier::Courier;
 use super::forwarding::OWN;
-
-/// What is said of a letter to those to whom it is sent on.
-pub(super) enum Seal {
-    /// Nobody has looked yet.
-    Unknown,
-    /// It is hashed, for this to be said.
-    Hashing(Box<Reading>, Found),
-    /// Its signatures are being computed.
-    Signing(Box<Unsealed>),
-    /// This, if anything.
-    Made(String),
-}
-
-/// A message that is being sealed (ARC).
-pub(super) struct Unsealed {
-    message: Message,
-    sealing: Sealing,
-    /// The domain that seals it.
-    domain: Name,
-    /// The next field. Its signature is being computed.
-    job: Option<(JobNumber, UnsignedField)>,
-}
-
-/// What was found out about a letter when it came.
-pub(super) struct Found {
-    /// The text of its `Authentication-Results` field.
-    results: String,
-    chain: ChainVerdict,
-}
-
-impl Unsealed {
-    /// Asks for the next signature. False: it cannot be made.
-    fn ask(&mut self, cx: &mut AttemptCx<'_, '_>) -> bool {
-        let at = cx.continuation(Point::Signed);
-        let Context { signer, compute, turn, .. } = &mut *cx.parts;
-        let prepared = signer.sealing_key().and_then(|(number, key)| {
-            Some((number, self.sealing.prepare(&self.message, key, &self.domain, turn.wall).ok()?))
-        });
-        self.job = prepared.map(|(key, mut field)| (compute.ask_signature(at, field.take_signed(), key), field));
-        self.job.is_some()
-    }
-
-    /// Takes the signature that was asked for. False: it could not be made.
-    fn take_signature(&mut self, cx: &mut AttemptCx<'_, '_>) -> bool {
-        let Some((number, field)) = self.job.take() else { return false };
-        match cx.parts.compute.take_result(number) {
-            Some(JobResult::Signed(Some(signature))) => {
-                self.sealing.signed(field, &signature);
-                true
-            }
-            _ => false,
-        }
-    }
-}
-
-impl Seal {
-    const NOTHING: Seal = Seal::Made(String::new());
-
-    /// The fields that say it.
-    pub(super) fn fields(&self) -> &str {
-        if let Seal::Made(fields) = self { fields } else { "" }
-    }
-}
+use super::seal::{Found, Seal, Unsealed};
+use super::stages::{Stage, Way};
 
 impl Courier {
     /// Hashes what was read, or reads on, if the letter is to be sealed.
@@ -101,7 +38,7 @@ impl Courier {
             self.stage = Stage::Sorted;
             return Ok(());
         };
-        reading.arrived(&core::mem::take(&mut self.rest));
+        reading.arrived(&core::mem::take(&mut self.reader.rest));
         if !self.read_on(cx)? {
             self.hashed(cx);
         }
@@ -117,7 +54,7 @@ impl Courier {
         self.stage = Stage::Sorted;
         if let (Ok(sealing), Ok(domain)) = (sealing, domain) {
             let mut unsealed = Box::new(Unsealed { message, sealing, domain, job: None });
-            if unsealed.ask(cx) {
+            if unsealed.ask(cx.continuation(Point::Signed), cx.parts) {
                 self.seal = Seal::Signing(unsealed);
                 self.stage = Stage::Sealed;
             }
@@ -132,12 +69,15 @@ impl Courier {
     /// The signature that was asked for was computed.
     pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         let (Stage::Sealed, Seal::Signing(unsealed)) = (self.stage, &mut self.seal) else { return self.go_on(cx) };
-        if unsealed.take_signature(cx) && unsealed.sealing.is_open() && unsealed.ask(cx) {
+        if unsealed.take_signature(cx.parts.compute)
+            && unsealed.sealing.is_open()
+            && unsealed.ask(cx.continuation(Point::Signed), cx.parts)
+        {
             return Way::Waits;
         }
         // A letter that cannot be signed goes without: empty as long as not all is there.
         self.seal = Seal::Made(unsealed.sealing.fields());
-        (self.stage, self.is_waiting) = (Stage::Sorted, false);
+        (self.stage, self.wait.is_waiting) = (Stage::Sorted, false);
         self.go_on(cx)
     }
 
@@ -164,6 +104,8 @@ fn found_in(header: &[u8], hostname: &str) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::String;
+
     use super::*;
 
     #[test]

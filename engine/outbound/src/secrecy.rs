@@ -29,11 +29,12 @@ use relay::route::{Hop, Unroutable};
 use relay::sts::Policy;
 use relay::tally::{Rule, Shortfall};
 use relay::{Cause, Client, Letter, Login, Lost, Outcome, Reason, Settings, Speaker, Stage as Talk, Tls};
+use tasks::FrameId;
 use tls::Fault;
 
 use super::context::Context;
-use super::courier::{AttemptCx, Reporter};
 use super::demand::Demand;
+use super::stages::Reporter;
 
 /// Where mail comes from other hosts.
 const PORT: u16 = 25;
@@ -129,23 +130,23 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Calls a host, for this attempt. `None`: there is no connection to be had.
-    pub(super) fn to(host: Host, cx: &mut AttemptCx<'_, '_>) -> Option<Line> {
-        let at = (cx.parts.turn, &mut *cx.parts.connections);
-        let wire = Wire::to(host.address, host.identity.clone(), host.called(), Owner::Outbound(cx.frame), at)?;
+    /// Calls a host, for the attempt of this frame. `hello`: what we are called. `None`: there is no connection to be had.
+    pub(super) fn to(host: Host, frame: FrameId, hello: &str, parts: &mut Context<'_>) -> Option<Line> {
+        let at = (parts.turn, &mut *parts.connections);
+        let wire = Wire::to(host.address, host.identity.clone(), host.called(), Owner::Outbound(frame), at)?;
         let login = host.login.clone().map(|SmarthostLogin { user, password }| Login {
             user,
             password,
-            nonce: cx.parts.logins.draw_nonce(),
+            nonce: parts.logins.draw_nonce(),
         });
-        let settings = Settings { hello: cx.queue.config.hostname().to_string(), tls: host.tls, login };
+        let settings = Settings { hello: hello.to_string(), tls: host.tls, login };
         Some(Line {
             host,
             wire,
             client: Client::new(settings),
             secured: None,
             is_open: false,
-            since: cx.parts.turn.now,
+            since: parts.turn.now,
             letters: 1,
             is_kept: false,
             wants_body: false,

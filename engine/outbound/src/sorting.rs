@@ -13,11 +13,13 @@ use relay::schedule::{self, Next};
 use store::{MessageInfo, OUTBOX, OutboxEntry, Packing, Refusal, State, UidRange};
 
 use super::Point;
-use super::courier::{AGAIN, AttemptCx, Come, Courier, Deed, ROOM_AGAIN, Reporter, Stage, bits};
+use super::attempt::AttemptCx;
+use super::courier::Courier;
 use super::entry::{self, Fate};
-use super::reports::Why;
 use super::road::{Road, nobody};
 use super::smarthosts;
+use super::stages::{AGAIN, Come, Deed, ROOM_AGAIN, Reporter, Stage, bits};
+use super::why::Why;
 
 /// So often at least a letter that is held is looked at: the time of day may jump.
 const HOLD_LOOK: Micros = Micros::from_secs(24 * 60 * 60);
@@ -43,22 +45,22 @@ impl Courier {
             self.stage = Stage::Over(Some(until));
             return Ok(());
         }
-        if !self.to_mark.is_empty() {
+        if !self.round.to_mark.is_empty() {
             self.stage = Stage::Marked;
             return Ok(());
         }
         let (all, packing) = (self.all(), self.packing());
         let (done, told) = (record.done(packing), record.reported(packing));
-        let failed = self.failed.iter().fold(0, |bits, (bit, _)| bits | 1 << bit);
+        let failed = self.round.failed.iter().fold(0, |bits, (bit, _)| bits | 1 << bit);
         let waiting = all & !done;
-        let open = waiting & !self.put_off & !failed;
+        let open = waiting & !self.round.put_off & !failed;
         if fate == Fate::GivenBack && open != 0 {
-            self.failed.extend(bits(open).map(|bit| (bit, Why::GivenBack)));
+            self.round.failed.extend(bits(open).map(|bit| (bit, Why::GivenBack)));
         } else if let Some(next) = self.next_here(open, cx) {
             self.stage = next;
-        } else if let Some((bit, _)) = self.failed.front() {
+        } else if let Some((bit, _)) = self.round.failed.front() {
             self.stage = Stage::Brought(Deed::Report(*bit));
-        } else if let Some(bit) = bits(done & !told & !self.put_off).next() {
+        } else if let Some(bit) = bits(done & !told & !self.round.put_off).next() {
             self.stage = Stage::Brought(Deed::Arrival(bit));
         } else if self.look_for_arrivals(waiting, record, cx) {
             self.stage = Stage::Forgotten;
@@ -72,11 +74,11 @@ impl Courier {
             let after = match self.next_attempt(cx) {
                 Next::After(after) => after,
                 // Who is put off for good was failed; whom the store has refused is not.
-                Next::GiveUp if self.has_no_room => ROOM_AGAIN,
+                Next::GiveUp if self.round.has_no_room => ROOM_AGAIN,
                 Next::GiveUp => AGAIN,
             };
             let at = cx.parts.turn.now + after;
-            self.stage = Stage::Over(Some(self.waits_until.map_or(at, |until| until.min(at))));
+            self.stage = Stage::Over(Some(self.wait.waits_until.map_or(at, |until| until.min(at))));
         }
         Ok(())
     }
@@ -91,7 +93,7 @@ impl Courier {
         match directory.recipient_at(cx.parts.store, self.address(own)) {
             Some(account) => Some(Stage::Brought(Deed::Letter(own, account))),
             None => {
-                self.failed.push_back((own, Why::Nobody));
+                self.round.failed.push_back((own, Why::Nobody));
                 Some(Stage::Sorted)
             }
         }
@@ -120,34 +122,34 @@ impl Courier {
 
     pub(super) fn mark(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
         let ((account, uid), continuation) = (self.place, cx.continuation(Point::Attempt));
-        let change = (self.to_mark, self.packing());
+        let change = (self.round.to_mark, self.packing());
         cx.parts.store.own.store.change_entry(account, uid, change, continuation)?;
-        self.is_waiting = true;
+        self.wait.is_waiting = true;
         Ok(())
     }
 
     pub(super) fn forget(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
-        let Some((account, origin)) = self.arrivals.last().copied() else {
+        let Some((account, origin)) = self.delivery.arrivals.last().copied() else {
             self.stage = Stage::Sorted;
             return Ok(());
         };
         let continuation = cx.continuation(Point::Attempt);
         cx.parts.store.forget_arrival(account, origin, continuation)?;
-        self.is_waiting = true;
+        self.wait.is_waiting = true;
         Ok(())
     }
 
     pub(super) fn remove(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
         let ((account, uid), continuation) = (self.place, cx.continuation(Point::Attempt));
         cx.parts.store.own.store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation)?;
-        self.is_waiting = true;
+        self.wait.is_waiting = true;
         Ok(())
     }
 
     /// They are to get it, if the place where their mail goes is to be tried now.
     fn set_out(&mut self, together: u16, random: u64, cx: &mut AttemptCx<'_, '_>) {
         if self.resume(together, cx) {
-            self.has_set_out = true;
+            self.wait.has_set_out = true;
             cx.queue.standings.tried(self.place);
             return;
         }
@@ -157,17 +159,17 @@ impl Courier {
         match cx.queue.destinations.admit(&destination, cx.parts.turn.now) {
             Admission::Go => {
                 self.road = Road::to(destination, leaving, together, random);
-                (self.stage, self.has_set_out) = (Stage::Sought, true);
+                (self.stage, self.wait.has_set_out) = (Stage::Sought, true);
                 cx.queue.standings.tried(self.place);
             }
             Admission::WaitUntil(until) => {
                 cx.queue.leave_alone(&destination);
                 bits(together).for_each(|bit| self.settle(bit, nobody(), cx));
-                self.waits_until = Some(until);
+                self.wait.waits_until = Some(until);
             }
             Admission::Busy => {
-                self.put_off |= together;
-                self.waits_behind = Some(destination);
+                self.round.put_off |= together;
+                self.wait.waits_behind = Some(destination);
             }
         }
     }
@@ -201,7 +203,7 @@ impl Courier {
         cx: &AttemptCx<'_, '_>,
     ) -> bool {
         !record.is_delay_reported()
-            && !self.is_delay_put_off
+            && !self.round.is_delay_put_off
             && schedule::is_delay_to_be_told(self.age(info, cx))
             && bits(open).any(|bit| self.is_told(bit, self.delayed(info), cx))
     }
@@ -210,16 +212,16 @@ impl Courier {
     pub(super) fn settle(&mut self, bit: u8, come: Come, cx: &AttemptCx<'_, '_>) {
         match come {
             Come::Delivered(taken) if taken.reporter == Reporter::Us => {
-                self.to_mark.done(bit);
-                self.taken.push((bit, taken));
+                self.round.to_mark.done(bit);
+                self.round.taken.push((bit, taken));
             }
-            Come::Delivered(_) => self.to_mark.done_and_reported(bit),
-            Come::Later(why) if self.next_attempt(cx) == Next::GiveUp => self.failed.push_back((bit, why)),
+            Come::Delivered(_) => self.round.to_mark.done_and_reported(bit),
+            Come::Later(why) if self.next_attempt(cx) == Next::GiveUp => self.round.failed.push_back((bit, why)),
             Come::Later(why) => {
-                self.put_off |= 1 << bit;
-                self.later.push((bit, why));
+                self.round.put_off |= 1 << bit;
+                self.round.later.push((bit, why));
             }
-            Come::Never(why) => self.failed.push_back((bit, why)),
+            Come::Never(why) => self.round.failed.push_back((bit, why)),
         }
     }
 

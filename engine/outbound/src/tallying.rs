@@ -12,7 +12,8 @@ use machine::UnixTime;
 use relay::tally::{Counted, Rule, Shortfall};
 use webmail::TlsCount;
 
-use super::courier::{AttemptCx, Courier};
+use super::attempt::AttemptCx;
+use super::courier::Courier;
 use super::state::Queue;
 
 impl Queue {

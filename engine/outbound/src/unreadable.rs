@@ -18,20 +18,11 @@ use machine::UnixTime;
 use message::date_time;
 use store::{OutboxEntry, Refusal};
 
+use super::attempt::AttemptCx;
 use super::context::Context;
-use super::courier::{AttemptCx, Courier, Deed, ROOM_AGAIN, Stage};
-use super::reports::Why;
-
-/// How far a courier has come with an entry that cannot be read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Notice {
-    /// The account is to be told.
-    Wanted,
-    /// The store has refused the notice in this round.
-    PutOff,
-    /// It was looked whether the notice's arrival is still noted.
-    LookedFor,
-}
+use super::courier::Courier;
+use super::stages::{Deed, Notice, ROOM_AGAIN, Stage};
+use super::why::Why;
 
 impl Courier {
     /// The head of the entry cannot be read, for this reason: that is told.
@@ -48,22 +39,22 @@ impl Courier {
     }
 
     pub(super) fn why_unreadable(&self) -> Why {
-        if self.is_damaged { Why::Damaged } else { Why::Unreadable }
+        if self.round.is_damaged { Why::Damaged } else { Why::Unreadable }
     }
 
     /// Looks what comes next of such an entry.
     pub(super) fn sort_unreadable(&mut self, notice: Notice, record: OutboxEntry, cx: &mut AttemptCx<'_, '_>) {
         let is_noticed = record.is_damage_reported();
-        self.stage = if !self.to_mark.is_empty() {
+        self.stage = if !self.round.to_mark.is_empty() {
             Stage::Marked
-        } else if !self.arrivals.is_empty() {
+        } else if !self.delivery.arrivals.is_empty() {
             Stage::Forgotten
         } else {
             match notice {
                 Notice::Wanted if !is_noticed => Stage::Brought(Deed::Notice),
                 Notice::Wanted => {
                     self.notice = Some(Notice::LookedFor);
-                    self.arrivals.extend(self.noted(Deed::Notice, self.place.0, cx));
+                    self.delivery.arrivals.extend(self.noted(Deed::Notice, self.place.0, cx));
                     Stage::Sorted
                 }
                 Notice::PutOff => Stage::Over(Some(cx.parts.turn.now + ROOM_AGAIN)),
@@ -75,7 +66,7 @@ impl Courier {
     /// Whether the entry is left alone until an administrator does something with it, or the
     /// machine starts again.
     pub(super) fn is_left_unreadable(&self) -> bool {
-        self.notice == Some(Notice::LookedFor) && !self.is_damaged
+        self.notice == Some(Notice::LookedFor) && !self.round.is_damaged
     }
 
     /// What the account is told, as a message.

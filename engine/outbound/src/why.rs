@@ -1,0 +1,69 @@
+//! Why a recipient does not get a message.
+
+use alloc::string::{String, ToString};
+
+use dns::Name;
+use relay::route::Unroutable;
+use relay::{Enhanced, Reason};
+
+/// Why somebody does not get it.
+#[derive(Clone, Debug)]
+pub(super) enum Why {
+    /// His host said so, or was not to be spoken with. With its name, if it was there and has one.
+    Said(Reason, Option<Name>),
+    /// There is no way to his host.
+    Nowhere(Unroutable),
+    /// He would be here, and is not.
+    Nobody,
+    /// He is here, and his mailbox has no room for it.
+    Full,
+    /// The same, and it would have none were it empty.
+    NeverFits,
+    /// It was here before.
+    Circle,
+    /// Nobody came to try it.
+    Busy,
+    /// An administrator has taken it out of the queue.
+    GivenBack,
+    /// A part of it cannot be read.
+    Damaged,
+    /// Its head says nothing.
+    Unreadable,
+}
+
+impl Why {
+    /// `class`: 5 where it is final, as what was tried for as long as it may be is; else 4.
+    pub(super) fn status(&self, class: u8) -> Enhanced {
+        match self {
+            Why::Said(reason, _) => reason.status(class),
+            Why::Nowhere(unroutable) => Enhanced { class, ..unroutable.status() },
+            Why::Nobody => Enhanced { class, subject: 1, detail: 1 },
+            Why::Full | Why::NeverFits => Enhanced { class, subject: 2, detail: 2 },
+            Why::Circle => Enhanced { class, subject: 4, detail: 6 },
+            Why::Busy => Enhanced { class, subject: 4, detail: 5 },
+            Why::GivenBack => Enhanced { class, subject: 7, detail: 1 },
+            Why::Damaged | Why::Unreadable => Enhanced { class, subject: 3, detail: 0 },
+        }
+    }
+
+    /// Which host that is.
+    pub(super) fn host(&self) -> Option<String> {
+        if let Why::Said(_, host) = self { host.as_ref().map(Name::to_string) } else { None }
+    }
+
+    /// In words, without a full stop.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Why::Said(reason, _) => reason.to_string(),
+            Why::Nowhere(unroutable) => unroutable.to_string(),
+            Why::Nobody => "there is no such address on this server".to_string(),
+            Why::Full => "the mailbox is full".to_string(),
+            Why::NeverFits => "it is larger than all that the mailbox may hold".to_string(),
+            Why::Circle => "it was here before: mail for this address is sent on in a circle".to_string(),
+            Why::Busy => "this server has had too much to do".to_string(),
+            Why::GivenBack => "an administrator of this server has taken it out of the queue".to_string(),
+            Why::Damaged => "a part of it cannot be read from this server's disk any more".to_string(),
+            Why::Unreadable => "its envelope in this server's queue is not valid".to_string(),
+        }
+    }
+}
