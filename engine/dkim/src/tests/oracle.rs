@@ -192,19 +192,19 @@ fn parts(message: &str) -> (Vec<&str>, &str) {
     (fields, body)
 }
 
-/// The message with one letter of it another one: of the body, or of a field that `is_covered`. What base64 ends with may say the same in two ways.
+/// The message with one letter of it another one: of the body, or of a field that `is_covered`.
 fn changed(message: &str, at: Index, is_covered: impl Fn(&str) -> bool) -> String {
     let (fields, body) = parts(message);
     let mut places: Vec<usize> = (message.len() - body.len()..message.len()).collect();
     let mut start = 0;
     for field in fields {
         if is_covered(field.split(':').next().unwrap()) {
-            places.extend(start..start + field.len().saturating_sub(8));
+            places.extend(start..start + field.len());
         }
         start += field.len();
     }
     let mut bytes = message.as_bytes().to_vec();
-    places.retain(|place| bytes[*place].is_ascii_alphabetic());
+    places.retain(|place| bytes[*place].is_ascii_alphabetic() && !ends_base64(&bytes, *place));
     let place = places[at.index(places.len())];
     bytes[place] = match bytes[place] {
         b'z' => b'a',
@@ -212,6 +212,22 @@ fn changed(message: &str, at: Index, is_covered: impl Fn(&str) -> bool) -> Strin
         letter => letter + 1,
     };
     String::from_utf8(bytes).unwrap()
+}
+
+/// Whether base64 ends with the letter in this place. Its last bits say nothing, so another letter may
+/// say the same: mail-auth takes either. Folding may stand before and behind the padding.
+fn ends_base64(bytes: &[u8], place: usize) -> bool {
+    let mut rest = bytes[place + 1..].iter().filter(|byte| !byte.is_ascii_whitespace());
+    rest.next() == Some(&b'=') && matches!(rest.next(), Some(b'=' | b';'))
+}
+
+#[test]
+fn the_end_of_base64_is_found_although_it_is_folded() {
+    for end in ["R==\r\n\t;", "R==;", "R=\r\n\t=", "R=;", "R\r\n\t==\r\nTo: ada"] {
+        assert!(ends_base64(end.as_bytes(), 0), "{end:?}");
+    }
+    assert!(!ends_base64(b"b=Z8D", 0));
+    assert!(!ends_base64(b"RR==", 0));
 }
 
 fn is_covered(name: &str) -> bool {
