@@ -227,7 +227,7 @@ fn addresses<'a>(users: impl Iterator<Item = &'a User>) -> Vec<String> {
 
 /// Who wants to log in.
 pub struct Login {
-    /// The account, if the name is one's.
+    /// The account with this name. `None`: there is none.
     pub account: Option<AccountId>,
     /// The account's own address, whichever of its addresses was given; of nobody's the canonical form.
     pub name: String,

@@ -1,12 +1,12 @@
-//! Entries of an outbox: how a message and its envelope become some.
+//! Entries of an outbox: how they are made from a message and its envelope.
 //!
 //! An entry stands for its first recipient and its neighbours with the same domain and the same
 //! request for reports: up to eight, or up to four if the sender asks for reports of success.
 //!
 //! Invariants:
-//! - An entry goes to one domain: whatever happens there holds up nobody else's mail. In an envelope
-//!   those of one domain stand together, and among them those of whom the sender wants to hear that
-//!   they have it.
+//! - An entry goes to one domain: a fault there delays no other mail. Recipients of one domain
+//!   stand together in an envelope, and among them those for which the sender wants a report of
+//!   success.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -31,7 +31,7 @@ pub fn entries_for(account: AccountId, envelope: &Envelope) -> Vec<Recipient> {
 }
 
 /// Where a letter comes in for an account whose mail is sent on.
-pub fn arriving(account: AccountId) -> Recipient {
+pub(crate) fn arriving(account: AccountId) -> Recipient {
     to_outbox(account, OutboxEntry::forwarded())
 }
 

@@ -1,10 +1,10 @@
-//! Accounts, for whatever serves their mail: the account of an address and of a login, how much may be
-//! sent, and the entries that a message gets in an outbox.
+//! Accounts, for whatever serves their mail: the account of an address and of a login, how much
+//! may be sent, and the entries that a message gets in an outbox.
 //!
 //! | file | what |
 //! |---|---|
 //! | `directory` | from an address to an account |
-//! | `logins` | a password, a gate, an answer in time; or a proof |
+//! | `logins` | checks a password or a SCRAM proof, with throttling |
 //! | `allowances` | whether the webmail may send one more message |
 //! | `entries` | how a message and its envelope become entries of an outbox |
 #![no_std]

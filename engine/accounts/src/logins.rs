@@ -117,7 +117,7 @@ pub struct Context<'a> {
     pub connections: &'a mut Connections,
     /// The accounts.
     pub store: &'a Archive,
-    /// Who is who.
+    /// Addresses and their accounts.
     pub directory: &'a Directory,
     /// What computes hashes.
     pub compute: &'a mut Compute,

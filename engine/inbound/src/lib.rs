@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `conversation` | what a connection is told |
 //! | `shared` | what all sessions of a core have together |
+//! | `context`, `waiting` | the parts of a core that sessions use, and what they wait for |
 //! | `host`, `actions` | what a session acts by, and what it wants done |
 //! | `transaction`, `incoming`, `trace` | an open transaction, its message on the way into the store, and our fields above it |
 //! | `login` | logging in |

@@ -28,7 +28,7 @@ impl Outbox {
     }
 
     /// Lends room for a frame of `length` bytes at the end of the queue; its old contents are undefined.
-    /// `None` when there is no room for it, or when it is longer than its length can say.
+    /// `None` when there is no room for it, or when its length does not fit the length field.
     pub(crate) fn reserve(&mut self, length: usize) -> Option<&mut [u8]> {
         let count = u16::try_from(length).ok()?;
         let needed = length + LENGTH_BYTES;

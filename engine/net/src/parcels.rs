@@ -64,7 +64,7 @@ impl Parcels {
         self.filled.pop_front()
     }
 
-    /// Whether one is to travel.
+    /// Whether a filled parcel waits to be sent.
     pub fn has_filled(&self) -> bool {
         !self.filled.is_empty()
     }
@@ -115,9 +115,9 @@ impl Parcel {
 
 /// The machine of a core that has no queue.
 pub struct Through<'a, M> {
-    /// The machine, but for sending.
+    /// The machine, used for everything but sending.
     pub machine: &'a mut M,
-    /// What takes parcels in place of its card.
+    /// Where frames go instead of to the card.
     pub parcels: &'a mut Parcels,
 }
 

@@ -6,7 +6,7 @@ use super::Point;
 use super::context::Context;
 use super::state::Queue;
 
-/// What an attempt works with.
+/// The queue and the parts of the core, lent to one attempt for one step.
 pub(super) struct AttemptCx<'a, 'c> {
     pub(super) frame: FrameId,
     pub(super) queue: &'a mut Queue,

@@ -3,7 +3,7 @@
 //! ```text
 //!   opened ──▸ sorted ─┬─▸ brought, handed, delivered: to somebody here, or a report to who sent it ─▸ marked ─┐
 //!                ▴     ├─▸ hashed, sealed: what is to be sent on (`sealing`) ──────────────────────────────────┤
-//!                │     ├─▸ sought, inquired, called, spoken: to a host that takes it (`road`) ──────────────────▸ marked ─┤
+//!                │     ├─▸ sought, inquired, called, spoken: to a host that takes it (`calling`) ───────────────▸ marked ─┤
 //!                │     ├─▸ forgotten: that it was brought here ────────────────────────────────────────────────┤
 //!                │     ├─▸ removed, or left to wait                                                             │
 //!                └─────┴────────────────────────────────────────────────────────────────────────────────────────┘
@@ -38,7 +38,8 @@ use super::stages::{AGAIN, Come, Deed, Notice, Stage, Way};
 use super::state::Ended;
 use super::why::Why;
 
-/// The same where its beginning cannot be read: a minute more each time, up to this.
+/// The longest delay before an entry with an unreadable beginning is read again. The delay grows by a
+/// minute each time.
 const DAMAGED_AGAIN_MAX: Micros = Micros::from_secs(60 * 60);
 
 /// Who brings one entry to all for whom it stands.

@@ -1,8 +1,8 @@
 //! Entries: what an outbox holds. How they are made is in `accounts::entries`.
 //!
 //! An entry's body begins with what signs the letter (`signing`), if that is signed, then come the fields of the envelope (`relay::envelope`), and behind them stands the letter as it leaves. Which of the envelope's recipients an entry stands for, and how far it has
-//! come, says its record ([`store::OutboxEntry`]). A message without a record was found by a rebuild: it
-//! may have left before, so it stays.
+//! come, says its record ([`store::OutboxEntry`]). A message without a record was found by a
+//! rebuild: it may have left before, so it stays.
 
 use alloc::vec::Vec;
 
@@ -44,7 +44,7 @@ pub(super) struct Entry {
     pub(super) header: Vec<u8>,
 }
 
-/// Whether it came in so.
+/// Whether it came in for an account whose mail is sent on.
 pub(super) fn is_arriving(record: Option<OutboxEntry>) -> bool {
     record.is_some_and(|record| record.source() == EntrySource::Forwarded)
 }

@@ -11,14 +11,14 @@
 //! | `entry` | what an outbox holds: envelope and marks |
 //! | `head` | how its signatures and its envelope are read |
 //! | `courier` | one entry from its beginning to its end |
-//! | `stages`, `progress`, `attempt` | what it does next, how far it has come, and what it works with |
+//! | `stages`, `progress`, `attempt` | its next step, its progress, and the parts it uses |
 //! | `why` | why a recipient does not get a message |
 //! | `parts` | what is read of it |
 //! | `sorting` | what comes next for whom, and what of it is durable |
 //! | `bringing` | what comes to somebody here: the letter, or a report |
 //! | `forwarding` | what comes for an account whose mail is sent on |
 //! | `authentic` | whether such a message came from its sender |
-//! | `sealing`, `seal` | what is said of that to who gets it |
+//! | `sealing`, `seal` | the ARC set that is added to a forwarded message |
 //! | `reports` | that somebody does not get it, or that he has it |
 //! | `unreadable` | an entry with a head that cannot be read: who is told |
 //! | `road`, `calling` | to which hosts it goes, and what is said to them |

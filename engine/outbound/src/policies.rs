@@ -1,4 +1,5 @@
-//! Policies of domains (MTA-STS): which hosts take their mail, as a web server of each domain's own says it over TLS. What is known of them, and how it is fetched.
+//! Policies of domains (MTA-STS): which hosts take their mail, as a web server of each domain's own
+//! says it over TLS. What is known of them; `inquiring` fetches them.
 //!
 //! ```text
 //!   sought ── a version is announced that is not known ──▸ inquired: its server's addresses in turn ──▸ sought

@@ -21,11 +21,11 @@ pub(super) struct EntryReader {
     pub(super) signatures: Vec<u8>,
     /// How much of the entry was read.
     pub(super) offset: u32,
-    /// What of it is not taken yet.
+    /// Octets that were read and are not used yet.
     pub(super) rest: Vec<u8>,
 }
 
-/// What is brought to an account here.
+/// A delivery to an account of this machine.
 #[derive(Default)]
 pub(super) struct LocalDelivery {
     /// The delivery under way.
@@ -34,11 +34,11 @@ pub(super) struct LocalDelivery {
     pub(super) behind: Option<Vec<u8>>,
     /// Deliveries that no longer can be repeated.
     pub(super) arrivals: Vec<(AccountId, Origin)>,
-    /// The recipients for whom these were looked for.
+    /// The recipients whose `arrivals` were looked up, as bits.
     pub(super) looked_for: u32,
 }
 
-/// What came of this round for the recipients.
+/// The results for the recipients, most of them of this round.
 #[derive(Default)]
 pub(super) struct Round {
     /// Recipients that are not tried again in this round.
@@ -49,8 +49,8 @@ pub(super) struct Round {
     pub(super) later: Vec<(u8, Why)>,
     /// Recipients that do not get it, which is to be reported.
     pub(super) failed: VecDeque<(u8, Why)>,
-    /// Recipients elsewhere that have it, as far as is known since the core began to serve. That is
-    /// to be reported.
+    /// Remote recipients whose host accepted the message since the core began to serve. To be
+    /// reported.
     pub(super) taken: Vec<(u8, Taken)>,
     /// The sender cannot be told in this round that it takes long.
     pub(super) is_delay_put_off: bool,
@@ -67,11 +67,11 @@ pub(super) struct Wait {
     pub(super) is_waiting: bool,
     /// It has computed as much as one attempt may in a turn.
     pub(super) has_computed: bool,
-    /// A destination is left alone until then.
+    /// The destination is not tried before this time.
     pub(super) waits_until: Option<Instant>,
     /// At this destination there are as many attempts as may be, and this one is next.
     pub(super) waits_behind: Option<String>,
-    /// It has been on a road: an attempt that leaves one lets the next one try.
+    /// The attempt has used a route. When it ends, the next one for that destination may start.
     pub(super) has_set_out: bool,
 }
 

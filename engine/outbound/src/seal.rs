@@ -1,4 +1,4 @@
-//! A seal (ARC, RFC 8617) while it is made: what a message that is sent on says of where it came from.
+//! The ARC set (RFC 8617) of a forwarded message, while it is computed.
 
 use alloc::boxed::Box;
 use alloc::string::String;

@@ -130,7 +130,8 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Calls a host, for the attempt of this frame. `hello`: what we are called. `None`: there is no connection to be had.
+    /// Calls a host, for the attempt of this frame. `hello`: what we are called. `None`: there
+    /// is no connection to be had.
     pub(super) fn to(host: Host, frame: FrameId, hello: &str, parts: &mut Context<'_>) -> Option<Line> {
         let at = (parts.turn, &mut *parts.connections);
         let wire = Wire::to(host.address, host.identity.clone(), host.called(), Owner::Outbound(frame), at)?;

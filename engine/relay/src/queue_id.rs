@@ -23,7 +23,8 @@ impl QueueIds {
     pub fn draw(&mut self) -> QueueId {
         const ALPHABET: &[u8; 16] = b"23456789bcdfghjk";
         self.next = self.next.wrapping_add(1);
-        // Ids of successive messages should look different: multiplying by an odd number only shuffles.
+        // Successive ids should look different. Multiplying by an odd number is a bijection, so
+        // they stay unique.
         let shuffled = self.next.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut name = [b'2'; QUEUE_ID_BYTES];
         for (place, shift) in name.iter_mut().zip((0..64).step_by(4)) {

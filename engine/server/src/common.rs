@@ -1,4 +1,5 @@
-//! What all sessions of a core share: the network, the store, the clocks of this turn, and who is who.
+//! The parts of a core that its services and sessions use: the network, the store, the clocks of
+//! this turn, and the directory.
 
 use alloc::string::String;
 
@@ -18,7 +19,7 @@ use webmail_server::Clerks;
 
 use crate::links::Message;
 
-/// What all sessions share.
+/// The parts of a core.
 pub(crate) struct Common {
     pub(crate) turn: Turn,
     pub(crate) connections: Connections,

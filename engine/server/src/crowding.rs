@@ -1,11 +1,11 @@
-//! What is remembered while something runs short: who has too many connections, and who goes next.
+//! State of load shedding: which addresses have too many connections, and which sessions end next.
 
 use machine::{Instant, Micros};
 use mail::Strangers;
 
 use crate::common::Common;
 
-/// How much a session keeps at least that is ended first while memory is low, in bytes.
+/// While memory is low, sessions that hold at least this many bytes end first.
 const SHED_FROM: usize = 64 << 10;
 /// The share of all connections that an address may always have, idle or not.
 const SHARE_FAIR: u32 = 8;
@@ -14,7 +14,7 @@ pub(crate) const PATIENCE: Micros = Micros::from_secs(10);
 /// The time between two turns that look, if nothing else brings one.
 pub(crate) const LOOK_INTERVAL: Micros = Micros::from_millis(100);
 
-/// What is remembered of shortages.
+/// State of load shedding in this core.
 #[derive(Default)]
 pub(crate) struct Relief {
     /// The slot of the session that was looked at last: while anything runs short.

@@ -88,7 +88,7 @@ impl Computed {
     }
 }
 
-/// What is left to do when a turn ends.
+/// What happens in a turn, and what is left to do when it ends.
 #[derive(Default)]
 pub(crate) struct Pace {
     /// A phase of this turn left something undone.
@@ -99,7 +99,7 @@ pub(crate) struct Pace {
     pub(crate) is_untold: bool,
 }
 
-/// Room for what one connection has to say in a turn.
+/// Buffers that are empty between two turns.
 pub(crate) struct TurnBuffers {
     pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
     pub(crate) events: Events,

@@ -12,7 +12,8 @@
 //! | `requests` | what HTTP sessions and the webmail's request handlers tell each other |
 //! | `handshakes` | how a session begins to speak TLS |
 //! | `replacing` | what certificates tell other cores and sessions |
-//! | `pressure`, `crowding` | who has to go when something runs short |
+//! | `outbound` | the part of a turn that outgoing mail gets |
+//! | `pressure`, `crowding` | load shedding: which sessions end when something runs short |
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
 //! | `common` | the parts of a core |

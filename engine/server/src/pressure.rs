@@ -6,7 +6,7 @@
 //! costs nothing before it is needed, and a session that waits for us is never touched; but for one whose letter is for accounts of
 //! several cores: it holds buffers of one while it waits for another's, and two such could wait for each other for ever.
 //!
-//! Connections are shared by addresses and networks ([`crate::crowding::Crowding`]). Before a new client has to be
+//! Connections are shared by addresses and networks (`crowding`). Before a new client has to be
 //! sent away, those that have the most lose their idle ones, at once and whatever they say:
 //! commands that lead to nothing keep no connection.
 
@@ -19,7 +19,7 @@ use crate::crowding::{LOOK_INTERVAL, Mark, PATIENCE, Shedding};
 use crate::engine::Engine;
 use crate::session::{Context, Session, WaitsFor};
 
-/// The same while there is next to nothing left, and those who do go on have to stop.
+/// [`PATIENCE`] while there is next to nothing left, and sessions that do go on have to stop.
 const PATIENCE_IN_NEED: Micros = Micros::from_secs(1);
 /// Sessions that are ended in one turn while the machine's reserve of memory is touched.
 const SHED_PER_TURN: usize = 64;

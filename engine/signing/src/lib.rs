@@ -9,7 +9,7 @@
 //! - What is signed is what is stored. No more of a message is in memory than its header.
 //! - A signature takes up to some milliseconds and cannot be cut, so it is a job (crate
 //!   `compute`). What waits for it is a session, a request handler of the webmail, or a delivery
-//!   attempt that seals a forwarded message (`queue::sealing`).
+//!   attempt that seals a forwarded message (`outbound::sealing`).
 //! - Of each message [`LEAST_BYTES`] of the header are kept, whatever others keep. What it needs
 //!   more comes from a pool of [`POOL_BYTES`] for all messages of a core, of which one address gets
 //!   a third (`budget`). A message that has no room there is refused for now, rather than going

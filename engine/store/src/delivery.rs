@@ -438,7 +438,7 @@ impl Delivery {
         Some(copy)
     }
 
-    /// Of the message of the recipient at the cursor.
+    /// The conversation of the message for the recipient at the cursor.
     fn conversation(&self) -> u64 {
         match self.conversation {
             0 => self.guid(),
@@ -446,7 +446,7 @@ impl Delivery {
         }
     }
 
-    /// Of the message of the recipient at the cursor.
+    /// The GUID of the message for the recipient at the cursor.
     fn guid(&self) -> u64 {
         let Some(guid) = self.guids.get(self.cursor) else { unreachable!("a recipient without a GUID") };
         *guid

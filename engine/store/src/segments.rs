@@ -351,7 +351,8 @@ impl Segments {
 
     pub(crate) fn died(&mut self, page: Page, pages: u32) {
         self.died_pages = self.died_pages.saturating_add(pages);
-        // Where a journal names a page that is none, or one for two messages, not all of it has lived.
+        // A damaged journal may name a page that does not exist, or one page for two messages.
+        // Then fewer pages were live than died.
         if let Some(index) = self.geometry.segment_of(page) {
             self.change(index, |segment| segment.live = segment.live.saturating_sub(pages));
         }

@@ -30,13 +30,13 @@ pub enum Replied {
 
 /// What is answered to a visit.
 pub struct Answer {
-    /// What is told.
+    /// The answer itself.
     pub told: Told,
     /// Bytes of the visit's form.
     pub form_bytes: usize,
 }
 
-/// What somebody is told who came.
+/// The answer to a visit, or what follows it.
 pub enum Told {
     /// This.
     Reply(Reply),

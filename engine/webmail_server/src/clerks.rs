@@ -223,21 +223,21 @@ impl Clerks {
     }
 
     /// The session is over by which the letter comes to this clerk.
-    pub fn session_of_letter_ended(&mut self, frame: FrameId) {
+    pub(crate) fn session_of_letter_ended(&mut self, frame: FrameId) {
         if let Some(working) = self.at_work.get_mut(frame) {
             working.clerk.session_ended();
         }
     }
 
     /// Whether the session still stands by whose request this clerk works.
-    pub fn is_known(&mut self, frame: FrameId, office: &Office<'_>) -> bool {
+    pub(crate) fn is_known(&mut self, frame: FrameId, office: &Office<'_>) -> bool {
         let Some(working) = self.at_work.get_mut(frame) else { return false };
         let account = office.archive.own.store.account(working.clerk.account());
         account.is_some_and(|account| self.sessions.is_known(&account, &working.clerk.session(), office.turn.wall))
     }
 
     /// Nobody waits any more for what this clerk does. The letter that he had begun.
-    pub fn gone(&mut self, frame: FrameId) -> Option<LetterId> {
+    pub(crate) fn gone(&mut self, frame: FrameId) -> Option<LetterId> {
         self.at_work.remove(frame)?.letter
     }
 

@@ -85,7 +85,7 @@ pub(crate) fn too_many() -> Reply {
 
 impl Clerks {
     /// Clerks to whom pieces have come take them.
-    pub fn take_pieces(&mut self, office: &mut Office<'_>) {
+    pub(crate) fn take_pieces(&mut self, office: &mut Office<'_>) {
         while let Some((frame, piece)) = self.letters.next_piece() {
             if piece.is_last && !self.is_known(frame, office) {
                 self.session_of_letter_ended(frame);

@@ -214,8 +214,9 @@ fn changed(message: &str, at: Index, is_covered: impl Fn(&str) -> bool) -> Strin
     String::from_utf8(bytes).unwrap()
 }
 
-/// Whether base64 ends with the letter in this place. Its last bits say nothing, so another letter may
-/// say the same: mail-auth takes either. Folding may stand before and behind the padding.
+/// Whether base64 ends with the character at this place. Its low bits are unused, so another
+/// character may decode to the same octets, and mail-auth accepts both. Folding may stand before and
+/// behind the padding.
 fn ends_base64(bytes: &[u8], place: usize) -> bool {
     let mut rest = bytes[place + 1..].iter().filter(|byte| !byte.is_ascii_whitespace());
     rest.next() == Some(&b'=') && matches!(rest.next(), Some(b'=' | b';'))

@@ -241,7 +241,7 @@ impl Steering {
     }
 }
 
-/// The core that a bucket says.
+/// The member that owns a bucket, by the number in the bucket.
 fn member(members: &[Member], at: u8) -> &Member {
     match members.get(usize::from(at)) {
         Some(member) => member,

@@ -120,7 +120,7 @@ impl SendQueue {
 
     fn append_block(&mut self, write: impl FnOnce(&mut [u8]) -> usize, blocks: &mut BlockPool) -> usize {
         let Some(mut block) = blocks.take_for_sending() else { return 0 };
-        let Some(own) = Arc::get_mut(&mut block) else { unreachable!("a free block that somebody has") };
+        let Some(own) = Arc::get_mut(&mut block) else { unreachable!("a free block that is still shared") };
         let count = write(own);
         if count == 0 {
             blocks.give_back(block);
