@@ -10,6 +10,7 @@ A test says what it wants in words of mail; how a machine is started, watched, k
 
 import argparse
 import contextlib
+import fcntl
 import os
 import pathlib
 import random
@@ -90,11 +91,35 @@ def say(text):
     print(f"  {text}", flush=True)
 
 
+# The files that reserve ranges of ports: each stays locked until this process ends.
+_reserved = []
+
+
+def reserved_range():
+    """The first of 2,000 ports that no other process of tests uses: between the moment at which a port is found free
+    and the one at which a machine opens it, another test could take it."""
+    if not _reserved:
+        starts = list(range(10000, 30000, 2000))
+        random.SystemRandom().shuffle(starts)
+        for start in starts:
+            file = open(pathlib.Path(tempfile.gettempdir()) / f"barepost-ports-{start}", "w")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.close()
+                continue
+            _reserved.append((start, file))
+            break
+        else:
+            raise AssertionError("all ranges of ports are reserved by other tests")
+    return _reserved[0][0]
+
+
 def free_ports():
     """A BASE for `--ports`: every service's port is free there, and none is one that Linux gives to clients."""
     dice = random.SystemRandom()
     for _ in range(200):
-        base = dice.randrange(10000, 31000)
+        base = reserved_range() + dice.randrange(1000)
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):
             for port in (25, 80, 110, 143, 443, 465, 587, 993, 995):
                 listener = held.enter_context(socket.socket())
