@@ -118,11 +118,16 @@ impl Courier {
         if !is_all && !has_shown_header(message) {
             return;
         }
+        let first = self.record(cx).map_or(0, |record| record.first());
+        let together = entries::together(&envelope, first);
+        if together == 0 {
+            // Its record names a recipient that the envelope does not have.
+            return self.is_unreadable(cx);
+        }
         let header = shown_header(message);
         self.reader.signatures = beginning.get(..signatures).unwrap_or_default().to_vec();
         self.reader.beginning = Beginning::default();
-        let first = self.record(cx).map_or(0, |record| record.first());
-        let wanted = ((1u32 << entries::together(&envelope, first)) - 1) as u16;
+        let wanted = ((1u32 << together) - 1) as u16;
         let packing = envelope.recipients.get(first).map_or(Packing::Done, entries::packing_of);
         let domain = envelope.recipients.get(first).map(|first| entries::domain_of(&first.address));
         cx.queue.is_for(self.place, &domain.unwrap_or_default(), &cx.parts.store.own.store);

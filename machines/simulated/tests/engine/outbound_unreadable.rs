@@ -81,6 +81,25 @@ fn an_entry_without_an_envelope_is_told_of_shown_and_kept() {
 }
 
 #[test]
+fn an_entry_for_a_recipient_that_its_envelope_lacks_is_told_of_and_kept() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut room, mut world) = serving_on("", 965, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.pass(&mut room, 30);
+    let disk = room.machine.disk.power_cut(&mut Dice::new(965));
+    let (_, entry) = letters_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
+    // The upper bits say which recipient is its first: the eighth, of one.
+    let marks = (Flags::SEEN.with(Flags::LEAVING), 7 << 8);
+    let disk = with_message(&sound(966, &trust), ("ada@barepost.test", OUTBOX), marks, &entry);
+    let (mut room, mut world) = serving_on("", 967, disk, Mood::Takes, &trust);
+    world.pass(&mut room, DAY);
+    assert!(room.console_says(LINE));
+    assert_eq!(notices(&mut world, &mut room), 1);
+    let disk = room.machine.disk.power_cut(&mut Dice::new(967));
+    assert!(letters_on(&disk, "ada@barepost.test").iter().any(|(_, octets)| *octets == entry), "it is kept");
+}
+
+#[test]
 fn a_notice_comes_once_whenever_the_power_fails() {
     let trust = Trust::new("mail.barepost.test");
     let disk = sound(970, &trust);
