@@ -3,8 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use machine::ConsoleLines;
-use machine::UnixTime;
+use machine::{ConsoleLines, UnixTime};
 use shards::{Archive, MaySend, Met, Question, Verdict};
 use store::AccountId;
 use webmail::Excess;
@@ -22,8 +21,8 @@ pub fn may_send(
     archive: &mut Archive,
     console: &mut ConsoleLines,
 ) -> Result<(), Excess> {
-    let known = archive.own.store.account(account);
-    let Some(address) = known.map(|known| String::from(known.address())) else { return Ok(()) };
+    let Some(known) = archive.own.store.account(account) else { unreachable!("accounts that log in stay") };
+    let address = String::from(known.address());
     let daily = directory.daily(&address);
     let verdict = MaySend::new(account, now, daily, people).answer(&mut archive.own).verdict;
     console.extend(verdict.line(&address));

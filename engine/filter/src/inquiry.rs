@@ -165,7 +165,8 @@ impl Inquiry {
 
     /// What it is, once it is known.
     pub fn verdict(&self) -> Verdict {
-        if let Stage::Over(verdict) = &self.stage { verdict.clone() } else { Verdict::Clean }
+        let Stage::Over(verdict) = &self.stage else { unreachable!("a verdict that is not known yet") };
+        verdict.clone()
     }
 
     fn session(&self) -> FrameId {

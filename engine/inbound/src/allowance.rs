@@ -40,8 +40,8 @@ impl Permission {
             Permission::Asked(_) => return false,
             Permission::NotAsked => {}
         }
-        let daily = cx.store.account(account).map(|known| cx.directory.daily(known.address));
-        let Some(daily) = daily else { return true };
+        let Some(known) = cx.store.account(account) else { unreachable!("accounts that log in stay") };
+        let daily = cx.directory.daily(known.address);
         let question = MaySend::new(account, cx.turn.wall, daily, people());
         let permitted = cx.store.ask_owner(question, replied_at(caller.connection.0));
         match permitted {

@@ -131,7 +131,7 @@ impl Courier {
         let (entry, mut above) = self.posted(&envelope)?;
         let mark = match self.entry.as_ref().map(|entry| entry.nature) {
             Some(Nature::Arrived(mark)) => mark.field(),
-            _ => String::new(),
+            _ => unreachable!("only what came for an account is forwarded, and not twice"),
         };
         above.extend_from_slice([&delivered_to(own), &mark, self.seal.fields()].concat().as_bytes());
         Ok((entry, above))

@@ -28,11 +28,10 @@ use super::context::Context;
 use super::courier::Courier;
 use super::entry::{self, Fate};
 use super::forwarding::reverse_path;
-use super::head;
 use super::showing::line;
 use super::standing::State;
 use super::state::Queue;
-use super::{Attempts, Place, Point, step};
+use super::{Attempts, Place, Point, head, step};
 
 /// Orders of a core at a time.
 const ORDERS_MAX: usize = 16;
@@ -186,7 +185,7 @@ impl Order {
     /// Reads the next entry of a page, or is done with it.
     fn look(&mut self, cx: &mut OrderCx<'_, '_>) -> Then {
         loop {
-            let Work::Look(lines) = &mut self.work else { return Then::Waits };
+            let Work::Look(lines) = &mut self.work else { unreachable!("an order that looks at nothing") };
             let next = cx.queue.standings.behind(self.cursor).next();
             // One more says that there is more.
             let Some((place, _)) = next.filter(|_| lines.len() <= LINES) else {
@@ -279,7 +278,7 @@ impl Order {
     fn handle(&mut self, cx: &mut OrderCx<'_, '_>) -> Then {
         let mut budget = LOOKED_AT_MAX;
         loop {
-            let Work::Handle(handle) = &mut self.work else { return Then::Waits };
+            let Work::Handle(handle) = &mut self.work else { unreachable!("an order that changes nothing") };
             if handle.asked < handle.batch.len() {
                 match handle.ask(cx) {
                     Ok(()) => continue,
@@ -415,7 +414,9 @@ impl Handle {
 
     /// Asks the store for the next change.
     fn ask(&mut self, cx: &mut OrderCx<'_, '_>) -> Result<(), Refusal> {
-        let Some((account, uid)) = self.batch.get(self.asked).copied() else { return Ok(()) };
+        let Some((account, uid)) = self.batch.get(self.asked).copied() else {
+            unreachable!("all changes were asked for")
+        };
         let (store, continuation) = (&mut cx.parts.store.own.store, continuation(cx.frame));
         let mut change =
             |state| store.change_entry(account, uid, (EntryChange::to(state), Packing::default()), continuation);
@@ -424,7 +425,7 @@ impl Handle {
             Handling::Release => change(EntryState::Queued),
             Handling::Return => change(EntryState::Returned),
             Handling::Delete => store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation),
-            Handling::Retry => return Ok(()),
+            Handling::Retry => unreachable!("a retry changes no entry"),
         };
         if asked != Err(Refusal::Busy) {
             self.asked += 1;

@@ -12,14 +12,13 @@ use relay::destinations::{Admission, Ended};
 use relay::schedule::{self, Next};
 use store::{MessageInfo, OUTBOX, OutboxEntry, Packing, Refusal, State, UidRange};
 
-use super::Point;
 use super::attempt::AttemptCx;
 use super::courier::Courier;
 use super::entry::{self, Fate};
 use super::road::{Road, nobody};
-use super::smarthosts;
 use super::stages::{AGAIN, Come, Deed, ROOM_AGAIN, Reporter, Stage, bits};
 use super::why::Why;
+use super::{Point, smarthosts};
 
 /// So often at least a letter that is held is looked at: the time of day may jump.
 const HOLD_LOOK: Micros = Micros::from_secs(24 * 60 * 60);
@@ -101,7 +100,8 @@ impl Courier {
 
     /// The bits of all for whom it stands.
     pub(super) fn all(&self) -> u16 {
-        self.entry.as_ref().map_or(0, |entry| entry.wanted)
+        let Some(entry) = &self.entry else { unreachable!("an entry that was not opened is sorted") };
+        entry.wanted
     }
 
     /// What the entry's record says of each of them.
