@@ -26,12 +26,12 @@ mod asking;
 mod expiry;
 mod keeping;
 mod reading;
-pub mod shown;
+mod shown;
 mod state;
 mod taking;
 
 pub use asking::CERTIFICATE_PATH;
 pub use asking::{METHODS, UPLOAD_BYTES_MAX, Wish, reply_to, unknown};
 pub use reading::ReadSoFar;
-pub use shown::{Replaced, Upload, described};
+pub use shown::{Replaced, Shown, Upload, described};
 pub use state::{ACCOUNT, Certificates, Context, Event};

@@ -68,4 +68,4 @@ pub use event::{ConnectionId, EVENTS_MAX, Event, Events, Place};
 pub use interface::Address;
 pub use link::Unsent;
 pub use net::{Net, Output};
-pub use parcels::{Parcel, Parcels, Through};
+pub use parcels::{Parcel, Sending, Through};

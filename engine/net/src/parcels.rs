@@ -16,7 +16,7 @@ use machine::{
     Card, ChecksumOffload, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Frame, Instant, Machine, Outgoing,
     PIECES_MAX, Piece, TransmitError, UnixTime,
 };
-use sometimes::buggify;
+use sometimes::{buggify, sometimes};
 
 /// Parcels of one core.
 const PARCELS: usize = 128;
@@ -33,10 +33,78 @@ pub struct Parcel {
     segment_bytes: Option<NonZeroU16>,
 }
 
+/// How a core sends what its own queue of the card does not: its parcels, and those of other cores.
+pub struct Sending {
+    /// What this core sends through another one, if it has no queue of the card's.
+    parcels: Option<Parcels>,
+    /// What other cores send through this one, and the card had no room for yet.
+    for_others: VecDeque<(CoreId, Box<Parcel>)>,
+    /// In the next turn the other cores may fill the card before this core.
+    others_first: bool,
+}
+
+impl Sending {
+    /// For core `own` of a card with so many queues.
+    pub fn new(own: CoreId, queues: u8) -> Sending {
+        Sending { parcels: Parcels::new(own, queues), for_others: VecDeque::new(), others_first: true }
+    }
+
+    /// The machine of a core that has no queue; `None` for a core that has one.
+    pub fn through<'a, M>(&'a mut self, machine: &'a mut M) -> Option<Through<'a, M>> {
+        self.parcels.as_mut().map(|parcels| Through { machine, parcels })
+    }
+
+    /// The next parcel for that core, if that one sends for us.
+    pub fn next_filled(&mut self, core: CoreId) -> Option<Box<Parcel>> {
+        self.parcels.as_mut().filter(|parcels| parcels.sender == core)?.filled.pop_front()
+    }
+
+    /// Whether a filled parcel waits to be sent.
+    pub fn has_filled(&self) -> bool {
+        self.parcels.as_ref().is_some_and(|parcels| !parcels.filled.is_empty())
+    }
+
+    /// How many are filled, or with the core that sends for us.
+    pub fn under_way(&self) -> usize {
+        self.parcels.as_ref().map_or(0, |parcels| PARCELS - parcels.idle.len())
+    }
+
+    /// A parcel of this core has been sent.
+    pub fn came_home(&mut self, parcel: Box<Parcel>) {
+        let Some(parcels) = &mut self.parcels else { unreachable!("a core with a queue has no parcels") };
+        parcels.idle.push(parcel);
+    }
+
+    /// That core wants a parcel to be sent.
+    pub fn arrived(&mut self, from: CoreId, parcel: Box<Parcel>) {
+        self.for_others.push_back((from, parcel));
+    }
+
+    /// Whether the other cores may fill the card first. In the next turn it is the other way round.
+    pub fn others_go_first(&mut self) -> bool {
+        self.others_first = !self.others_first;
+        !self.others_first
+    }
+
+    /// Sends what other cores want to be sent, as far as the card has room. `sent`: goes home.
+    pub fn transmit_for_others(&mut self, machine: &mut impl Machine, mut sent: impl FnMut(CoreId, Box<Parcel>)) {
+        while let Some((_, parcel)) = self.for_others.front_mut() {
+            if !parcel.transmit(machine) {
+                sometimes!(ParcelWaits);
+                return;
+            }
+            sometimes!(ParcelSent);
+            if let Some((from, parcel)) = self.for_others.pop_front() {
+                sent(from, parcel);
+            }
+        }
+    }
+}
+
 /// The parcels of a core that has no queue.
-pub struct Parcels {
+struct Parcels {
     /// The core that sends for us.
-    pub sender: CoreId,
+    sender: CoreId,
     #[expect(clippy::vec_box, reason = "a parcel travels as a pointer")]
     idle: Vec<Box<Parcel>>,
     filled: VecDeque<Box<Parcel>>,
@@ -44,7 +112,7 @@ pub struct Parcels {
 
 impl Parcels {
     /// For core `own` of a card with so many queues; `None` for a core that has one.
-    pub fn new(own: CoreId, queues: u8) -> Option<Parcels> {
+    fn new(own: CoreId, queues: u8) -> Option<Parcels> {
         let empty = || Parcel {
             head: [0; HEAD_BYTES],
             head_bytes: 0,
@@ -59,31 +127,11 @@ impl Parcels {
         })
     }
 
-    /// The next parcel for the core that sends for us.
-    pub fn next_filled(&mut self) -> Option<Box<Parcel>> {
-        self.filled.pop_front()
-    }
-
-    /// Whether a filled parcel waits to be sent.
-    pub fn has_filled(&self) -> bool {
-        !self.filled.is_empty()
-    }
-
-    /// How many are filled, or with the core that sends for us.
-    pub fn under_way(&self) -> usize {
-        PARCELS - self.idle.len()
-    }
-
-    /// A parcel has come home.
-    pub fn came_home(&mut self, parcel: Box<Parcel>) {
-        self.idle.push(parcel);
-    }
-
     fn fill(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
         if frame.head.len() > HEAD_BYTES || frame.payload.len() > PIECES_MAX {
             return Err(TransmitError::Malformed);
         }
-        if self.under_way() > 0 && buggify!(NoParcel) {
+        if self.idle.len() < PARCELS && buggify!(NoParcel) {
             return Err(TransmitError::Full);
         }
         let mut parcel = self.idle.pop().ok_or(TransmitError::Full)?;
@@ -98,7 +146,7 @@ impl Parcels {
 
 impl Parcel {
     /// Sends it. False: the card has no room now. Once it is sent it holds nothing.
-    pub fn transmit(&mut self, machine: &mut impl Machine) -> bool {
+    fn transmit(&mut self, machine: &mut impl Machine) -> bool {
         let frame = Outgoing {
             head: self.head.get(..self.head_bytes).unwrap_or_default(),
             payload: &self.payload,
@@ -115,10 +163,9 @@ impl Parcel {
 
 /// The machine of a core that has no queue.
 pub struct Through<'a, M> {
-    /// The machine, used for everything but sending.
-    pub machine: &'a mut M,
-    /// Where frames go instead of to the card.
-    pub parcels: &'a mut Parcels,
+    /// Used for everything but sending.
+    machine: &'a mut M,
+    parcels: &'a mut Parcels,
 }
 
 impl<M: Machine> Entropy for Through<'_, M> {

@@ -5,8 +5,7 @@
 //! is behind the newest message is used, too, and announced: nothing is ordered by it, and the
 //! dates of messages say when this clock said they came.
 
-use machine::ConsoleLines;
-use machine::{Instant, UnixTime};
+use machine::{ConsoleLines, Instant, UnixTime};
 use tls::Day;
 
 /// So far behind the newest message a clock may be without a word: a message may have come from a

@@ -3,14 +3,12 @@
 
 use alloc::string::String;
 
-use accounts::Directory;
-use accounts::Logins;
+use accounts::{Directory, Logins};
 use budget::MemoryBudget;
 use channel::Links;
 use compute::Compute;
 use connections::Connections;
-use machine::ConsoleLines;
-use machine::Turn;
+use machine::{ConsoleLines, Turn};
 use resolver::Names;
 use shards::Archive;
 use signing::Signer;

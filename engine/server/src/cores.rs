@@ -47,7 +47,6 @@ use dkim::SigningKey;
 use http::Site;
 use machine::{CoreId, Entropy, Machine};
 use mail::Greylist;
-use net::Parcels;
 use shards::{Archive, Event};
 use sometimes::{buggify, sometimes};
 use tls::{Authorities, Certificate};
@@ -159,12 +158,8 @@ impl Engine {
                     machine.give_back(frame);
                 }
             }
-            Message::Parcel(parcel) => self.sending.to_transmit.push_back((from, parcel)),
-            Message::ParcelSent(parcel) => {
-                if let Some(parcels) = &mut self.sending.parcels {
-                    parcels.came_home(parcel);
-                }
-            }
+            Message::Parcel(parcel) => self.sending.arrived(from, parcel),
+            Message::ParcelSent(parcel) => self.sending.came_home(parcel),
             Message::Upload(upload) => self.services.certificates.upload_arrived(*upload),
             Message::Certificates(shown) => {
                 self.let_certificates(|certificates, cx| certificates.arrived(from, shown, cx))
@@ -215,17 +210,10 @@ impl Engine {
 
     /// Sends what other cores send through this one, as far as the card has room.
     pub(crate) fn transmit_for_others(&mut self, machine: &mut impl Machine) {
-        while let Some((from, parcel)) = self.sending.to_transmit.front_mut() {
-            if !parcel.transmit(machine) {
-                sometimes!(ParcelWaits);
-                return;
-            }
-            sometimes!(ParcelSent);
-            let from = *from;
-            if let Some((_, parcel)) = self.sending.to_transmit.pop_front() {
-                self.common.links.tell(from, Class::Control, Message::ParcelSent(parcel));
-            }
-        }
+        let Engine { sending, common, .. } = self;
+        sending.transmit_for_others(machine, |from, parcel| {
+            common.links.tell(from, Class::Control, Message::ParcelSent(parcel));
+        });
     }
 
     /// Phase 5, to other cores: as much as the rings take.
@@ -254,12 +242,15 @@ impl Engine {
         if !self.pace.is_untold {
             return;
         }
-        let (parcels, Common { links, store, connections, .. }) = (&mut self.sending.parcels, &mut self.common);
+        let (sending, Common { links, store, connections, .. }) = (&mut self.sending, &mut self.common);
         links.post(
             |core, class| {
                 let of_shards = |store: &mut Archive| store.next_message(core, class).map(Message::Shards);
                 match class {
-                    Class::Control => next_parcel(core, parcels).or_else(|| of_shards(store)),
+                    Class::Control => {
+                        let parcel = sending.next_filled(core).map(Message::Parcel);
+                        parcel.or_else(|| of_shards(store))
+                    }
                     Class::Bulk => of_shards(store).or_else(|| connections.next_message(core).map(Message::Net)),
                     Class::Answer | Class::Hearsay => of_shards(store),
                 }
@@ -278,13 +269,7 @@ impl Engine {
             || self.common.logins.has_failures()
             || self.common.store.has_messages()
             || self.common.connections.net().has_messages()
-            || self.sending.parcels.as_ref().is_some_and(Parcels::has_filled)
+            || self.sending.has_filled()
             || self.common.links.has_waiting()
     }
-}
-
-/// The next frame that a core sends for this one.
-fn next_parcel(core: CoreId, parcels: &mut Option<Parcels>) -> Option<Message> {
-    let parcels = parcels.as_mut().filter(|parcels| parcels.sender == core)?;
-    parcels.next_filled().map(Message::Parcel)
 }

@@ -18,7 +18,7 @@ pub(crate) const LOOK_INTERVAL: Micros = Micros::from_millis(100);
 #[derive(Default)]
 pub(crate) struct Relief {
     /// The slot of the session that was looked at last: while anything runs short.
-    pub(crate) hand: usize,
+    hand: usize,
     /// Of which addresses there are too many connections, while connections run short.
     pub(crate) crowding: Crowding,
     /// Which sessions go next while the machine's memory is nearly gone.
@@ -27,11 +27,32 @@ pub(crate) struct Relief {
     pub(crate) runs_short: bool,
 }
 
+impl Relief {
+    /// The slot that is looked at next, of so many.
+    pub(crate) fn next_slot(&mut self, slots: usize) -> usize {
+        self.hand = (self.hand + 1) % slots;
+        self.hand
+    }
+}
+
 /// How far a session had come, and when that was seen first: in milliseconds, on a circle of 49 days.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
-    pub(crate) bytes_moved: u32,
-    pub(crate) since_ms: u32,
+    bytes_moved: u32,
+    since_ms: u32,
+}
+
+impl Mark {
+    /// A session that has moved so many bytes by now.
+    pub(crate) fn of(bytes_moved: u32, now: Instant) -> Mark {
+        Mark { bytes_moved, since_ms: (now.0 / 1000) as u32 }
+    }
+
+    /// How long the session has not moved, if `now` it stands where it was marked.
+    pub(crate) fn stands_since(self, now: Mark) -> Option<Micros> {
+        let stood_ms = now.since_ms.wrapping_sub(self.since_ms);
+        (self.bytes_moved == now.bytes_moved).then(|| Micros::from_millis(u64::from(stood_ms)))
+    }
 }
 
 /// Which addresses have the largest shares of all connections, as far as it was looked at lately.
@@ -40,7 +61,7 @@ pub(crate) struct Crowding {
     looked_at: Option<Instant>,
     share_max: u32,
     /// When one of them lost a connection last.
-    pub(crate) thinned_at: Option<Instant>,
+    thinned_at: Option<Instant>,
 }
 
 impl Crowding {
@@ -56,6 +77,11 @@ impl Crowding {
         Some((self.share_max / 2).max(SHARE_FAIR))
     }
 
+    /// An address with one of the largest shares loses a connection.
+    pub(crate) fn thins(&mut self, now: Instant) {
+        self.thinned_at = Some(now);
+    }
+
     /// Whether those with the largest shares make room, so that others need not.
     pub(crate) fn makes_room(&self, now: Instant) -> bool {
         self.thinned_at.is_some_and(|at| now < at + PATIENCE)
@@ -67,7 +93,19 @@ impl Crowding {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shedding {
     /// Bytes that a session keeps at least to be ended next.
-    pub(crate) from: usize,
+    from: usize,
+}
+
+impl Shedding {
+    /// Whether a session that keeps so many bytes ends next.
+    pub(crate) fn ends(self, bytes: usize) -> bool {
+        bytes >= self.from
+    }
+
+    /// There are few of these: sessions that keep half as much are next.
+    pub(crate) fn goes_on(&mut self) {
+        self.from /= 2;
+    }
 }
 
 impl Default for Shedding {

@@ -10,7 +10,6 @@
 //! - The session of a connection is asked again for bytes that it left whenever anything happened to it.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use certificates::Certificates;
@@ -18,8 +17,7 @@ use channel::Class;
 use compute::DoneJob;
 use connections::{Owner, Stir, TurnGate};
 use machine::{CoreId, Entropy, Instant, Machine, Micros, Sector, Turn};
-use net::{ConnectionId, Events, Output};
-use net::{Parcels, Through};
+use net::{ConnectionId, Events, Output, Sending};
 use outbound::Outbound;
 use resolver::Told;
 use sometimes::buggify;
@@ -31,7 +29,7 @@ use crate::clock::time_of_day;
 use crate::common::Common;
 use crate::crowding::Relief;
 use crate::life::{DiskTrouble, Ending, Life};
-use crate::links::{Message, Sending};
+use crate::links::Message;
 use crate::making::Making;
 use crate::session::{Context, Services, Session};
 use crate::sizes::Sizes;
@@ -99,7 +97,7 @@ pub(crate) struct Pace {
     pub(crate) is_untold: bool,
 }
 
-/// Buffers that are empty between two turns.
+/// Buffers that hold nothing from one turn to the next.
 pub(crate) struct TurnBuffers {
     pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
     pub(crate) events: Events,
@@ -129,14 +127,14 @@ pub struct Engine {
 impl Engine {
     pub(crate) fn with(
         core: CoreId,
-        parcels: Option<Parcels>,
+        sending: Sending,
         (common, services): (Common, Services),
         sizes: Sizes,
         making: Making,
     ) -> Engine {
         Engine {
             core,
-            sending: Sending { parcels, to_transmit: VecDeque::new(), others_first: true },
+            sending,
             common,
             services,
             sessions: (0..sizes.connections).map(|_| None).collect(),
@@ -295,24 +293,21 @@ impl Engine {
             self.ask_disk(machine);
         }
         let mut budget = budget_of(SPEAKERS_PER_TURN);
-        let output = match &mut self.sending.parcels {
+        let now = self.common.turn.now;
+        let output = match self.sending.through(machine) {
             None => {
                 // The first of both may fill the card, so they take turns.
-                let others_first = self.sending.others_first;
-                self.sending.others_first = !others_first;
-                if others_first && !self.sending.to_transmit.is_empty() {
+                let others_first = self.sending.others_go_first();
+                if others_first {
                     self.transmit_for_others(machine);
                 }
-                let output = self.common.connections.output(self.common.turn.now, machine, &mut budget);
-                if !others_first && !self.sending.to_transmit.is_empty() {
+                let output = self.common.connections.output(now, machine, &mut budget);
+                if !others_first {
                     self.transmit_for_others(machine);
                 }
                 output
             }
-            Some(parcels) => {
-                let machine = &mut Through { machine, parcels };
-                self.common.connections.output(self.common.turn.now, machine, &mut budget)
-            }
+            Some(mut through) => self.common.connections.output(now, &mut through, &mut budget),
         };
         // Who finds the card full may sleep: room ends that.
         self.pace.unfinished |= output == Output::More;

@@ -17,8 +17,8 @@ use tls::Event;
 use crate::common::Common;
 use crate::session::{Context, GREETING_PATIENCE, Handshake, LOOK, Session, Stage, Talk};
 
-/// How much of a handshake's time is left out, in all. TCP notices a path that drops long segments silently only
-/// by timeouts. They take 15 times the first one, which is three seconds if a SYN was lost (RFC 6298
+/// The most time that is not counted against a handshake. TCP notices a path that drops long
+/// segments silently only by timeouts. They take 15 times the first one, which is three seconds if a SYN was lost (RFC 6298
 /// section 5.7).
 const NETWORK_PATIENCE: Micros = Micros::from_secs(50);
 

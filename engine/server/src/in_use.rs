@@ -3,7 +3,6 @@
 use core::iter::Sum;
 
 use connections::Handshakes;
-use net::Parcels;
 
 use crate::engine::Engine;
 
@@ -124,8 +123,7 @@ impl Engine {
             blocks: sizes.blocks - pools.free_blocks(),
             send_queues: sizes.send_queues - pools.free_send_queues(),
             receive_queues: sizes.receive_queues - pools.free_receive_queues(),
-            frames_away: common.connections.net().frames_away()
-                + self.sending.parcels.as_ref().map_or(0, Parcels::under_way),
+            frames_away: common.connections.net().frames_away() + self.sending.under_way(),
         }
     }
 }

@@ -352,7 +352,7 @@ impl Engine {
     /// No core stops while another may ask it for something, so the first one, which has the disk,
     /// stops last. A core prints its last lines a turn before this: later the machine may be off.
     fn stop_after_others(&mut self, until: Instant) {
-        let is_heard = self.sending.parcels.as_ref().is_none_or(|parcels| parcels.under_way() == 0);
+        let is_heard = self.sending.under_way() == 0;
         if !(is_heard && self.are_others_over()) && self.common.turn.now < until {
             return;
         }

@@ -1,28 +1,16 @@
 //! The list of what cores tell each other.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
-use certificates::shown::{Replaced, Shown, Upload};
+use certificates::{Replaced, Shown, Upload};
 use compute::JobMessage;
-use machine::CoreId;
 use mail::{FailedLogin, Met};
-use net::{NetMessage, Parcel, Parcels};
+use net::{NetMessage, Parcel};
 use resolver::NameMessage;
 use tasks::FrameId;
 use webmail::told::{Asked, Replied};
 use webmail::{QueueAsked, QueueTold};
-
-/// What goes through another core's queue of the card, or comes from other cores.
-pub(crate) struct Sending {
-    /// What this core sends through another one, if it has no queue of the card's.
-    pub(crate) parcels: Option<Parcels>,
-    /// What other cores send through this one, and the card had no room for yet.
-    pub(crate) to_transmit: VecDeque<(CoreId, Box<Parcel>)>,
-    /// In the next turn the other cores may fill the card before this core.
-    pub(crate) others_first: bool,
-}
 
 /// What one core tells another.
 pub(crate) enum Message {

@@ -60,10 +60,10 @@ impl Engine {
         }
         let share = self.relief.crowding.share(&self.common, self.services.inbound.strangers());
         for _ in 0..LOOKS_PER_TURN.min(self.sessions.len()) {
-            self.relief.hand = (self.relief.hand + 1) % self.sessions.len();
-            let Some(session) = self.sessions.get_mut(self.relief.hand).and_then(Option::as_mut) else { continue };
+            let slot = self.relief.next_slot(self.sessions.len());
+            let Some(session) = self.sessions.get_mut(slot).and_then(Option::as_mut) else { continue };
             if share.is_some_and(|share| session.is_one_of_too_many(share, &mut self.services.with(&mut self.common))) {
-                self.relief.crowding.thinned_at = Some(self.common.turn.now);
+                self.relief.crowding.thins(self.common.turn.now);
                 let frame = session.caller.connection.0;
                 self.tell(frame, |session, cx| session.has_to_go(Shortage::Connections, cx));
                 continue;
@@ -88,7 +88,7 @@ impl Engine {
         let mut ended = 0;
         for index in 0..self.sessions.len() {
             let Some(session) = self.sessions.get(index).and_then(Option::as_ref) else { continue };
-            if session.http().map_or(0, |http| http.charge().bytes()) >= self.relief.shedding.from {
+            if self.relief.shedding.ends(session.http().map_or(0, |http| http.charge().bytes())) {
                 sometimes!(SessionSentAway);
                 let frame = session.caller.connection.0;
                 self.tell(frame, |session, cx| cx.common.connections.reset(session.caller.connection));
@@ -98,7 +98,7 @@ impl Engine {
                 return;
             }
         }
-        self.relief.shedding.from /= 2;
+        self.relief.shedding.goes_on();
     }
 
     /// Whether anything runs short.
@@ -190,13 +190,11 @@ impl Session {
             Shortage::Connections if self.is_idle(&common.connections) => 0,
             _ => common.connections.net().bytes_moved(self.caller.connection),
         };
-        let now_ms = (common.turn.now.0 / 1000) as u32;
-        match self.mark {
-            Some(mark) if mark.bytes_moved == bytes_moved => {
-                u64::from(now_ms.wrapping_sub(mark.since_ms)) >= shortage.patience().as_millis()
-            }
-            _ => {
-                self.mark = Some(Mark { bytes_moved, since_ms: now_ms });
+        let now = Mark::of(bytes_moved, common.turn.now);
+        match self.mark.and_then(|mark| mark.stands_since(now)) {
+            Some(stood) => stood >= shortage.patience(),
+            None => {
+                self.mark = Some(now);
                 false
             }
         }

@@ -16,7 +16,6 @@ use channel::{Class, Ticket};
 use http::{Reply, Status};
 use machine::{CoreId, Entropy};
 use store::{AccountId, Outcome};
-use submission::Submission;
 use tasks::FrameId;
 use web::WebRequest;
 use webmail::told::{Asked, Replied, Told};
@@ -26,31 +25,9 @@ use webmail_server::{Clerks, Office, QueueQuestion, giver_of};
 use crate::common::Common;
 use crate::engine::Engine;
 use crate::links::Message;
+use crate::session::Services;
 
 impl Common {
-    /// The clerks, and what they work with.
-    fn clerks_at_work<'a>(
-        &'a mut self,
-        submission: &'a mut Submission,
-        entropy: &'a mut dyn Entropy,
-    ) -> (&'a mut Clerks, Office<'a>) {
-        let Common { clerks, rows, store, directory, signer, compute, hostname, console, turn, .. } = self;
-        let office = Office {
-            archive: store,
-            submission,
-            rows,
-            directory,
-            signer,
-            compute,
-            hostname,
-            console,
-            letter_octets_max: smtp::Settings::default().message_bytes_max,
-            turn: *turn,
-            entropy,
-        };
-        (clerks, office)
-    }
-
     /// Asks this of the core that gave the number.
     fn tell_giver(&mut self, number: u64, class: Class, asked: Asked) {
         let giver = giver_of(number);
@@ -111,38 +88,52 @@ impl Engine {
         }
     }
 
+    /// Lets the request handlers act. What they ask about the queue goes to the cores that own the
+    /// accounts.
+    fn let_clerks(&mut self, entropy: &mut dyn Entropy, act: impl FnOnce(&mut Clerks, &mut Office<'_>)) {
+        let Common { clerks, links, rows, store, directory, signer, compute, hostname, console, turn, .. } =
+            &mut self.common;
+        let Services { submission, outbound, .. } = &mut self.services;
+        let mut office = Office {
+            archive: store,
+            submission,
+            rows,
+            directory,
+            signer,
+            compute,
+            hostname,
+            console,
+            letter_octets_max: smtp::Settings::default().message_bytes_max,
+            turn: *turn,
+            entropy,
+        };
+        act(clerks, &mut office);
+        while let Some(QueueQuestion { owner, frame, asked }) = clerks.next_question() {
+            if owner == self.core {
+                outbound.asked(Ticket { core: owner, frame }, asked);
+            } else {
+                links.tell(owner, Class::Answer, Message::QueueAsked(frame, Box::new(asked)));
+            }
+        }
+    }
+
     /// Phase 4 too: clerks who can go on do, and answers are brought to who asked.
     #[inline(never)]
     pub(crate) fn let_clerks_work(&mut self, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work(&mut self.services.submission, entropy);
-        clerks.work(&mut office);
-        self.ask_about_queue();
+        self.let_clerks(entropy, Clerks::work);
         self.end_outdated_sessions();
         self.bring_replies();
     }
 
     /// The signature that a request handler has asked for was computed.
     pub(crate) fn clerk_signs(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
-        let (clerks, mut office) = self.common.clerks_at_work(&mut self.services.submission, entropy);
-        clerks.sign(frame, &mut office);
-        self.ask_about_queue();
+        self.let_clerks(entropy, |clerks, office| clerks.sign(frame, office));
     }
 
     /// Another core knows the password that a clerk has told it.
     pub(crate) fn password_known(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
         if self.common.clerks.heard(frame) {
             self.clerk_woken(frame, Outcome::Changed, entropy);
-        }
-    }
-
-    /// What clerks ask about the queue goes to the cores that own the accounts.
-    fn ask_about_queue(&mut self) {
-        while let Some(QueueQuestion { owner, frame, asked }) = self.common.clerks.next_question() {
-            if owner == self.core {
-                self.services.outbound.asked(Ticket { core: owner, frame }, asked);
-            } else {
-                self.common.links.tell(owner, Class::Answer, Message::QueueAsked(frame, Box::new(asked)));
-            }
         }
     }
 
@@ -170,9 +161,7 @@ impl Engine {
         if !self.common.clerks.has(frame) {
             return self.common.store.forget(outcome);
         }
-        let (clerks, mut office) = self.common.clerks_at_work(&mut self.services.submission, entropy);
-        clerks.woken(frame, outcome, &mut office);
-        self.ask_about_queue();
+        self.let_clerks(entropy, |clerks, office| clerks.woken(frame, outcome, office));
         self.end_outdated_sessions();
     }
 

@@ -4,18 +4,15 @@ use alloc::string::ToString;
 use alloc::sync::Arc;
 use core::net::IpAddr;
 
-use accounts::Directory;
-use accounts::Logins;
+use accounts::{Directory, Logins};
 use budget::MemoryBudget;
 use certificates::Certificates;
 use compute::Compute;
 use configuration::{Configuration, Network};
 use connections::{Connections, TlsTable};
 use inbound::{Inbound, InboundSeed};
-use machine::ConsoleLines;
-use machine::{Card, CoreId, Entropy, Machine, Turn};
-use net::Parcels;
-use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
+use machine::{Card, ConsoleLines, CoreId, Entropy, Machine, Turn};
+use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net, Sending};
 use outbound::{self, Outbound};
 use pop3_server::Pop3;
 use relay::QueueIds;
@@ -95,7 +92,7 @@ impl Engine {
             console: ConsoleLines::default(),
         };
         let making = if core == CoreId::FIRST { Making::of(&configuration.users) } else { Making::default() };
-        Engine::with(core, Parcels::new(core, card.queues), (common, services), sizes, making)
+        Engine::with(core, Sending::new(core, card.queues), (common, services), sizes, making)
     }
 }
 

@@ -91,7 +91,7 @@ impl Net {
         if self.goes_on() { Route::Onward } else { Route::Here }
     }
 
-    /// The state shared with the other cores. Panics on a core that is alone, which gets no messages.
+    /// The state shared with the other cores. Panics on a core that is alone: it gets no messages.
     fn among_fellows(&mut self) -> &mut Fellows {
         match &mut self.fellows {
             Some(fellows) => fellows,
