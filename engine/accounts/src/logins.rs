@@ -29,7 +29,7 @@ use crate::directory::{Directory, Login};
 
 tasks::points! {
     /// What a session waits for that concerns a password.
-    pub enum Point of Subsystem::Auth;
+    pub(crate) enum Point of Subsystem::Auth;
     /// Its hash is computed.
     Hashed,
 }
@@ -56,8 +56,7 @@ pub struct Attempt {
     password_bytes: usize,
     peer: IpAddr,
     throttled: Throttled,
-    /// How far it has come.
-    pub state: AttemptState,
+    state: AttemptState,
     /// What the client is to hear that was let in by a proof.
     signature: Option<Signature>,
 }
@@ -72,7 +71,7 @@ enum Throttled {
 
 /// How far an attempt has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AttemptState {
+enum AttemptState {
     /// Its password is being looked at, or waits for that.
     Hashing(JobNumber),
     /// Its proof is looked at when its turn has come.
@@ -143,6 +142,11 @@ impl Attempt {
     /// What the client is to hear that was let in by a proof.
     pub fn signature(&self) -> Option<Signature> {
         self.signature
+    }
+
+    /// Whether it has failed, and the answer is held back.
+    pub fn is_held_back(&self) -> bool {
+        self.state == AttemptState::Refused
     }
 
     /// Whether it is let in, and what it was for is not there yet.

@@ -3,8 +3,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use machine::ConsoleLines;
-use machine::{Instant, Micros, Turn, UnixTime};
+use machine::{ConsoleLines, Instant, Micros, Turn, UnixTime};
 use tls::{Certificate, Day};
 
 const DAY_SECONDS: u64 = 24 * 3600;

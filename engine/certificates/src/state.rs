@@ -9,8 +9,7 @@ use alloc::vec::Vec;
 
 use channel::Ticket;
 use connections::Connections;
-use machine::ConsoleLines;
-use machine::{CoreId, Instant, Turn, UnixTime};
+use machine::{ConsoleLines, CoreId, Instant, Turn, UnixTime};
 use shards::Archive;
 use store::{AccountId, DeliveryId, Uid};
 use tasks::{FrameId, Subsystem};

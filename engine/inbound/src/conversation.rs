@@ -57,8 +57,8 @@ impl SmtpConversation {
         self.message().is_some()
     }
 
-    /// Whether the session waits for a message that holds buffers that other sessions may wait for. Load
-    /// shedding in the engine asks this.
+    /// Whether the session waits for a message that holds buffers that other sessions may wait for.
+    /// Load shedding in the engine asks this.
     pub fn holds_and_waits(&self, store: &Archive) -> bool {
         self.spread_letter().is_some_and(|letter| match self.session.waits_for() {
             smtp::WaitsFor::MessageRoom => true,

@@ -47,5 +47,5 @@ mod waiting;
 
 pub use context::Context;
 pub use conversation::SmtpConversation;
-pub use shared::{Inbound, InboundSeed, SmtpCall};
+pub use shared::{Inbound, InboundInUse, InboundSeed, SmtpCall};
 pub use strangers::is_judged;

@@ -42,7 +42,7 @@ const WORDS_MAX: usize = 200;
 /// The lists, and how many strangers are looked up in them.
 pub(crate) struct Lists {
     lists: Vec<List>,
-    pub searches: usize,
+    pub(super) searches: usize,
 }
 
 struct List {

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use accounts::entries;
-use accounts::logins::{AttemptState, Decision};
+use accounts::logins::Decision;
 use connections::{Channel, Protocol};
 use sasl::Credentials;
 use smtp::{Domain, ForwardPath, LoginRefusal, Mailbox, RecipientRefusal, ReversePath, SenderRefusal};
@@ -33,7 +33,7 @@ pub(super) fn decide(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
 pub(super) fn answer_held_back(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
     let is_held_back = matches!(
         host.client.as_deref(),
-        Some(Client::LoggingIn(attempt)) if attempt.state == AttemptState::Refused
+        Some(Client::LoggingIn(attempt)) if attempt.is_held_back()
     );
     if is_held_back {
         answer(Err(LoginRefusal::Credentials), session, host);

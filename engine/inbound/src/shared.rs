@@ -44,7 +44,7 @@ pub struct Inbound {
 
 /// A client's connection, with what its session acts on.
 pub struct SmtpCall<'c> {
-    /// The connection, and who is at its other end.
+    /// The connection, and the client at its other end.
     pub caller: Caller,
     /// What SMTP sessions share.
     pub inbound: &'c mut Inbound,
@@ -54,11 +54,17 @@ pub struct SmtpCall<'c> {
 
 /// How much of what SMTP sessions share is in use.
 pub struct InboundInUse {
+    /// Transactions that may still be opened.
     pub transactions_left: usize,
+    /// Searches of lists of addresses under way.
     pub searches: usize,
+    /// Checks of senders under way.
     pub checks: usize,
+    /// Bytes of messages that are kept while they are checked.
     pub kept_for_proofs: usize,
+    /// Questions to the filter under way.
     pub inquiries: usize,
+    /// Bytes of messages that are kept for the filter.
     pub kept_for_filter: usize,
 }
 

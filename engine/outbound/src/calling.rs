@@ -19,15 +19,14 @@ use relay::route::Unroutable;
 use relay::{Action, Cause, Envelope, Letter, Lost, Outcome, Reason, Speaker, Stage as Talk};
 use store::Refusal;
 
-use super::Point;
 use super::attempt::AttemptCx;
 use super::courier::Courier;
 use super::demand::{Found, find};
 use super::road::{Road, come_of, nobody};
 use super::secrecy::{Barred, CALL_PATIENCE, Line};
-use super::smarthosts;
 use super::stages::{Come, Stage, Way, bits};
 use super::why::Why;
+use super::{Point, smarthosts};
 
 impl Courier {
     /// Finds out which hosts take the mail.

@@ -2,13 +2,11 @@
 
 use alloc::string::String;
 
-use accounts::Directory;
-use accounts::Logins;
+use accounts::{Directory, Logins};
 use compute::Compute;
 use configuration::{Relay, Way};
 use connections::Connections;
-use machine::ConsoleLines;
-use machine::Turn;
+use machine::{ConsoleLines, Turn};
 use net::Net;
 use resolver::{Names, Ourselves};
 use shards::Archive;

@@ -38,8 +38,8 @@ use super::stages::{AGAIN, Come, Deed, Notice, Stage, Way};
 use super::state::Ended;
 use super::why::Why;
 
-/// The longest delay before an entry with an unreadable beginning is read again. The delay grows by a
-/// minute each time.
+/// The longest delay before an entry with an unreadable beginning is read again. The delay grows
+/// by a minute each time.
 const DAMAGED_AGAIN_MAX: Micros = Micros::from_secs(60 * 60);
 
 /// Who brings one entry to all for whom it stands.

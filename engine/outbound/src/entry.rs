@@ -44,7 +44,7 @@ pub(super) struct Entry {
     pub(super) header: Vec<u8>,
 }
 
-/// Whether it came in for an account whose mail is sent on.
+/// Whether it came in for an account that forwards its mail.
 pub(super) fn is_arriving(record: Option<OutboxEntry>) -> bool {
     record.is_some_and(|record| record.source() == EntrySource::Forwarded)
 }

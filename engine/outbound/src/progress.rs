@@ -34,7 +34,7 @@ pub(super) struct LocalDelivery {
     pub(super) behind: Option<Vec<u8>>,
     /// Deliveries that no longer can be repeated.
     pub(super) arrivals: Vec<(AccountId, Origin)>,
-    /// The recipients whose `arrivals` were looked up, as bits.
+    /// The recipients that `arrivals` were looked up for, as bits.
     pub(super) looked_for: u32,
 }
 
@@ -49,8 +49,8 @@ pub(super) struct Round {
     pub(super) later: Vec<(u8, Why)>,
     /// Recipients that do not get it, which is to be reported.
     pub(super) failed: VecDeque<(u8, Why)>,
-    /// Remote recipients whose host accepted the message since the core began to serve. To be
-    /// reported.
+    /// Remote recipients that have the message, as their hosts have said since the core began to
+    /// serve. To be reported.
     pub(super) taken: Vec<(u8, Taken)>,
     /// The sender cannot be told in this round that it takes long.
     pub(super) is_delay_put_off: bool,

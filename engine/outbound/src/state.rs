@@ -15,12 +15,11 @@ use store::{AccountId, OUTBOX, Store, Uid};
 use tasks::{DelayQueue, FrameId};
 
 use super::context::Config;
-use super::entry;
 use super::policies::Policies;
 use super::shares::{ATTEMPTS_MAX, Shares};
-use super::smarthosts;
 use super::standing::{DomainMark, Standings, State};
 use super::waiting::{Place, Turns};
+use super::{entry, smarthosts};
 
 #[cfg(test)]
 mod tests;

@@ -67,7 +67,7 @@ impl Context<'_> {
 
 /// A client's connection, with what its session acts on.
 pub struct Pop3Call<'c> {
-    /// The connection, and who is at its other end.
+    /// The connection, and the client at its other end.
     pub caller: Caller,
     /// What POP3 sessions share.
     pub pop3: &'c mut Pop3,

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use accounts::logins::{AttemptState, Decision};
+use accounts::logins::Decision;
 use pop3::LoginRefusal;
 use sasl::Credentials;
 use shards::{NotOpened, OpenMaildrop, Opened};
@@ -36,7 +36,7 @@ pub(super) fn decide(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
 
 /// A maildrop is open, or cannot be opened. It is returned if no login waits for it.
 pub(super) fn opened(opened: Opened, session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) -> Option<Opened> {
-    if host.state.attempt.as_ref().is_none_or(|attempt| attempt.state != AttemptState::Granted) {
+    if host.state.attempt.as_ref().is_none_or(|attempt| !attempt.is_granted()) {
         return Some(opened);
     }
     let described = opened.map(|maildrop| {
@@ -66,7 +66,7 @@ pub(super) fn refuse_granted(session: &mut pop3::Session, host: &mut Pop3Host<'_
 
 /// A deadline has passed: gives the answer that was held back until then. False when there is none.
 pub(super) fn answer_held_back(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) -> bool {
-    let is_held_back = host.state.attempt.as_ref().is_some_and(|attempt| attempt.state == AttemptState::Refused);
+    let is_held_back = host.state.attempt.as_ref().is_some_and(|attempt| attempt.is_held_back());
     if is_held_back {
         answer(Err(LoginRefusal::Credentials), session, host);
     }

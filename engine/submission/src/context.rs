@@ -2,8 +2,7 @@
 
 use alloc::string::String;
 
-use accounts::Directory;
-use accounts::entries;
+use accounts::{Directory, entries};
 use machine::Turn;
 use shards::{Archive, LetterId};
 use store::{AccountId, Closing, Origin, Recipient, Refusal, Store};

@@ -5,8 +5,7 @@ use accounts::logins::{self, Attempt, Logins};
 use budget::MemoryBudget;
 use compute::Compute;
 use connections::{Caller, Connections};
-use machine::ConsoleLines;
-use machine::Turn;
+use machine::{ConsoleLines, Turn};
 use sasl::Credentials;
 use shards::Archive;
 
@@ -42,7 +41,7 @@ impl Context<'_> {
 
 /// A client's connection, with what its session acts on.
 pub struct HttpCall<'c> {
-    /// The connection, and who is at its other end.
+    /// The connection, and the client at its other end.
     pub caller: Caller,
     /// What web sessions share.
     pub web: &'c mut Web,

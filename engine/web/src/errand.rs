@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use accounts::logins::{Attempt, AttemptState};
+use accounts::logins::Attempt;
 use certificates::{Wish, unknown};
 use http::{Question, Reply, Status};
 use sasl::{Credentials, Proof};
@@ -101,7 +101,7 @@ impl Errand {
 
     /// Whether it is known what is said, and the deadline is awaited that was set for it.
     pub(super) fn is_held_back(&self) -> bool {
-        matches!(self, Errand::Login { attempt, .. } if attempt.state == AttemptState::Refused)
+        matches!(self, Errand::Login { attempt, .. } if attempt.is_held_back())
     }
 }
 

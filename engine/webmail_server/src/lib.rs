@@ -5,7 +5,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `clerks` | the request handlers of a core, and who waits for them |
+//! | `clerks` | the request handlers of a core, and the requests that wait for them |
 //! | `desk` | what one of them works with |
 //! | `listeners` | pages that are told of changes |
 //! | `streams` | replies that go out in pieces |

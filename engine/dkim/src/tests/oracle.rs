@@ -192,7 +192,7 @@ fn parts(message: &str) -> (Vec<&str>, &str) {
     (fields, body)
 }
 
-/// The message with one letter of it another one: of the body, or of a field that `is_covered`.
+/// The message with one character replaced: of the body, or of a field that `is_covered`.
 fn changed(message: &str, at: Index, is_covered: impl Fn(&str) -> bool) -> String {
     let (fields, body) = parts(message);
     let mut places: Vec<usize> = (message.len() - body.len()..message.len()).collect();
@@ -215,8 +215,8 @@ fn changed(message: &str, at: Index, is_covered: impl Fn(&str) -> bool) -> Strin
 }
 
 /// Whether base64 ends with the character at this place. Its low bits are unused, so another
-/// character may decode to the same octets, and mail-auth accepts both. Folding may stand before and
-/// behind the padding.
+/// character may decode to the same octets, and mail-auth accepts both. Folding may stand before
+/// and behind the padding.
 fn ends_base64(bytes: &[u8], place: usize) -> bool {
     let mut rest = bytes[place + 1..].iter().filter(|byte| !byte.is_ascii_whitespace());
     rest.next() == Some(&b'=') && matches!(rest.next(), Some(b'=' | b';'))
