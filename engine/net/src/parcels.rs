@@ -1,10 +1,11 @@
 //! How a core without a queue of the card's sends: in parcels, through a core that has one.
 //!
-//! To the network it looks as if the card were here: [`Through`] is the machine, but for `transmit`, which fills a parcel.
-//! The parcel travels to the core whose queue it is, is transmitted there when the card has room, and comes home.
+//! To the network it looks as if the card were here: [`Through`] is the machine, but for `transmit`,
+//! which fills a parcel. The parcel travels to the core that has the queue, is transmitted there when
+//! the card has room, and comes home.
 //!
-//! Invariant: so many parcels are on their way at the most; when all are, the card is full, and the next one that comes home ends the
-//! sleep of who found it so.
+//! Invariant: a core has a fixed number of parcels. When all are on their way, the card counts as
+//! full, and the next parcel that comes home ends the core's sleep.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

@@ -1,13 +1,17 @@
 //! How an attempt finds the hosts on its road (`road`), and what it says to one of them.
 //!
-//! A domain's mail may go by a smarthost instead (`smarthosts`); then it is one way with that of all others that do.
+//! The mail of a domain may go by a smarthost instead (`smarthosts`). All domains that use the same
+//! smarthost share one road.
 //!
-//! Each host is called in turn until one speaks with us; what it says then of the letter's recipients counts. A host that has no port open, is silent, or sends us away before we have named anybody is followed by the
-//! next one (RFC 5321 section 5.1). One that offers TLS and cannot keep to it is called once more without.
+//! Each host is called in turn until one speaks with us. What that host says of the recipients
+//! counts. A host that has no port open, is silent, or refuses before a recipient was named is
+//! followed by the next one (RFC 5321 section 5.1). A host that offers TLS and fails in it is
+//! called once more without TLS.
 //!
 //! Invariants:
-//! - Whatever a peer does or leaves undone, he is waited for no longer than RFC 5321 section 4.5.3.2 wants it, and for [`super::secrecy::CONVERSATION`] in all.
-//! - Nobody is given up for what one host says of itself while another could not be asked.
+//! - Whatever a peer does, it is waited for no longer than RFC 5321 section 4.5.3.2 requires, and
+//!   no longer than [`super::secrecy::CONVERSATION`] in all.
+//! - No recipient is given up for what one host says of itself while another host could not be asked.
 
 use alloc::vec::Vec;
 

@@ -12,21 +12,21 @@ use super::secrecy::{Barred, Host};
 use super::stages::{Come, Reporter, Taken};
 use super::why::Why;
 
-/// Where somebody's mail is to be brought.
+/// The way to the hosts that take the mail of a destination.
 #[derive(Default)]
 pub(super) struct Road {
-    /// By what the place is known to which it leads: the domain, or the smarthost.
+    /// The key of the destination: the domain, or the smarthost.
     pub(super) destination: String,
     pub(super) leaving: Leaving,
-    /// Those who are on it.
+    /// The recipients that it is for, as bits.
     pub(super) together: u16,
     pub(super) random: u64,
     pub(super) knowledge: Knowledge,
-    /// What was asked, and is not answered.
+    /// The question to name servers that is not answered yet.
     pub(super) asked: Option<(QuestionNumber, Question)>,
-    /// The hosts that were not called yet, or why one is not to be.
+    /// The hosts that were not called yet, or why one is not to be called.
     pub(super) hosts: VecDeque<Result<Host, Barred>>,
-    /// What the others came to.
+    /// The result with the hosts that were called.
     pub(super) missed: Option<Come>,
 }
 
@@ -35,7 +35,7 @@ impl Road {
         Road { destination, leaving, together, random, ..Road::default() }
     }
 
-    /// This came of a question; false: it is not the one that was asked.
+    /// Takes the answer to a question. False: another question was asked.
     pub(super) fn learn(&mut self, number: QuestionNumber, known: Known) -> bool {
         let asked = self.asked.take_if(|(asked, _)| *asked == number);
         let is_asked = asked.is_some();

@@ -10,19 +10,19 @@ use tasks::Continuation;
 
 use super::context::Context;
 
-/// What is said of a letter to those to whom it is sent on.
+/// The ARC set of a message that is forwarded.
 pub(super) enum Seal {
-    /// Nobody has looked yet.
+    /// It is not known yet whether one is made.
     Unknown,
-    /// It is hashed, for this to be said.
+    /// The message is being hashed. With the results that the set will state.
     Hashing(Box<Reading>, Found),
     /// Its signatures are being computed.
     Signing(Box<Unsealed>),
-    /// This, if anything.
+    /// The fields; empty: none.
     Made(String),
 }
 
-/// A message that is being sealed (ARC).
+/// A message whose ARC set is being signed.
 pub(super) struct Unsealed {
     pub(super) message: Message,
     pub(super) sealing: Sealing,
@@ -32,7 +32,7 @@ pub(super) struct Unsealed {
     pub(super) job: Option<(JobNumber, UnsignedField)>,
 }
 
-/// What was found out about a letter when it came.
+/// The results of the checks when the message arrived.
 pub(super) struct Found {
     /// The text of its `Authentication-Results` field.
     pub(super) results: String,

@@ -7,86 +7,90 @@ use store::AccountId;
 
 use super::why::Why;
 
-/// When an entry is looked at again of which the store has refused something.
+/// The delay before an entry is tried again after the store has refused something.
 pub(super) const AGAIN: Micros = Micros::from_secs(60);
 
-/// The same where whoever sent the letter has no room for a report, and the time is over in which it is tried again: whom it is of is tried again, too.
+/// The same where the sender's mailbox has no room for a report, and the time for attempts is over:
+/// the recipient is tried again with the report.
 pub(super) const ROOM_AGAIN: Micros = Micros::from_secs(60 * 60);
 
-/// What is to be done next, or is under way.
+/// The step that an attempt takes next, or waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     /// The beginning of the entry is to be read.
     Opened,
-    /// It is to be seen what comes next.
+    /// The next step is to be chosen.
     Sorted,
-    /// Something is to be brought to somebody here.
+    /// A delivery to an account of this machine is to begin.
     Brought(Deed),
-    /// He is given what it says.
+    /// The store is given the octets of that delivery.
     Handed(Deed),
-    /// He has all, and it is on its way to the disk.
+    /// The delivery is complete, and on its way to the disk.
     Delivered(Deed),
-    /// The letter is to be read that is sent on.
+    /// The message that is forwarded is to be read and hashed.
     Hashed,
-    /// It is to be sealed.
+    /// It is to be sealed (ARC).
     Sealed,
-    /// What was done is to be marked.
+    /// The results are to be written to the entry's record.
     Marked,
-    /// A delivery that cannot be repeated is to be forgotten.
+    /// The note of a delivery that cannot be repeated is to be removed.
     Forgotten,
-    /// It is to be found out which hosts take mail for those on the road.
+    /// The hosts that take mail for these recipients are to be looked up.
     Sought,
-    /// Their domain's policy is to be fetched.
+    /// The policy (MTA-STS) of the recipients' domain is to be fetched.
     Inquired,
-    /// One of these hosts is to be called.
+    /// A connection to one of the hosts is to be opened.
     Called,
-    /// It is spoken with.
+    /// The SMTP conversation with that host is under way.
     Spoken,
-    /// All are done with: the entry is to be removed.
+    /// All recipients are done: the entry is to be removed.
     Removed,
-    /// That was all. When the entry is to be tried again, if it is.
+    /// The attempt is over. The time at which the entry is tried again, if it is.
     Over(Option<Instant>),
 }
 
-/// What is brought to somebody here. With the bit of the recipient.
+/// A delivery to an account of this machine, with the bit of the recipient.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Deed {
-    /// The letter.
+    /// The message, for this account.
     Letter(u8, AccountId),
-    /// The same, on its way to somebody to whom it is sent on.
+    /// The message, into an outbox, for an address to which it is forwarded.
     SentOn(u8),
-    /// That somebody does not get it.
+    /// The report that a recipient does not get it.
     Report(u8),
-    /// That somebody has it, or his host.
+    /// The report that a recipient, or the recipient's host, has it.
     Arrival(u8),
-    /// That it takes long, for all who have not got it.
+    /// The report that delivery is delayed, for all recipients that wait.
     Delay,
-    /// That it cannot be read.
+    /// The notice that the entry cannot be read.
     Notice,
 }
 
-/// What comes next.
+/// What a step of an attempt leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
-    /// The courier waits for what he has asked for.
+    /// The attempt waits for what it has asked for.
     Waits,
-    /// The store does not do what he has asked for: he asks again in the next turn.
+    /// The store was busy: the attempt asks again in the next turn.
     Turn,
-    /// He has computed as much as one may in a turn, and goes on in the next.
+    /// The attempt has computed as much as one may in a turn, and goes on in the next.
     Computes,
-    /// He is done. When the entry is to be tried again, if it is.
+    /// The attempt is over. The time at which the entry is tried again, if it is.
     Over(Option<Instant>),
 }
 
-/// What came of it for somebody elsewhere.
+/// The result for a recipient.
 #[derive(Clone, Debug)]
 pub(super) enum Come {
+    /// A host has the message.
     Delivered(Taken),
+    /// The recipient is tried again.
     Later(Why),
+    /// The recipient does not get the message.
     Never(Why),
 }
 
-/// A host has it.
+/// How a host has accepted the message.
 #[derive(Clone, Debug)]
 pub(super) struct Taken {
     pub(super) reply: Reply,
@@ -94,32 +98,33 @@ pub(super) struct Taken {
     pub(super) reporter: Reporter,
 }
 
-/// Who tells the sender that his letter has arrived, where he wants to hear that (RFC 3461 sections 5.2.1 and 5.2.2).
+/// The host that reports success to the sender, if the sender wants a report (RFC 3461 sections
+/// 5.2.1 and 5.2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reporter {
-    /// The host: it knows what he wants.
+    /// The next host: it was told what the sender wants.
     Host,
-    /// We, and we know only that the host has it.
+    /// This one, which knows only that the next host has the message.
     Us,
 }
 
-/// Whether something that comes is wanted.
+/// Whether a part of the entry that was asked for is still wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wanted {
     Yes,
     No,
-    /// No, but another part is, and is asked for when this one has come.
+    /// No, but another part is. It is asked for when this one has come.
     Another,
 }
 
-/// How far a courier has come with an entry that cannot be read.
+/// How far an attempt has come with an entry that cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Notice {
     /// The account is to be told.
     Wanted,
     /// The store has refused the notice in this round.
     PutOff,
-    /// It was looked whether the notice's arrival is still noted.
+    /// The note of the notice's arrival was looked up.
     LookedFor,
 }
 

@@ -6,33 +6,34 @@ use dns::Name;
 use relay::route::Unroutable;
 use relay::{Enhanced, Reason};
 
-/// Why somebody does not get it.
+/// Why a recipient does not get a message.
 #[derive(Clone, Debug)]
 pub(super) enum Why {
-    /// His host said so, or was not to be spoken with. With its name, if it was there and has one.
+    /// The recipient's host said so, or did not speak with us. With the name of the host, if known.
     Said(Reason, Option<Name>),
-    /// There is no way to his host.
+    /// There is no route to the recipient's host.
     Nowhere(Unroutable),
-    /// He would be here, and is not.
+    /// The address is in a domain of this machine, and has no account.
     Nobody,
-    /// He is here, and his mailbox has no room for it.
+    /// The recipient's mailbox, on this machine, has no room for it.
     Full,
-    /// The same, and it would have none were it empty.
+    /// The message is larger than all that the mailbox may hold.
     NeverFits,
-    /// It was here before.
+    /// The message was here before: it is forwarded in a circle.
     Circle,
-    /// Nobody came to try it.
+    /// This machine had no time for an attempt.
     Busy,
     /// An administrator has taken it out of the queue.
     GivenBack,
-    /// A part of it cannot be read.
+    /// A part of the message cannot be read from the disk.
     Damaged,
-    /// Its head says nothing.
+    /// The envelope of the entry is not valid.
     Unreadable,
 }
 
 impl Why {
-    /// `class`: 5 where it is final, as what was tried for as long as it may be is; else 4.
+    /// The status code (RFC 3463). `class`: 5 for a final failure, also when the time for attempts
+    /// is over; else 4.
     pub(super) fn status(&self, class: u8) -> Enhanced {
         match self {
             Why::Said(reason, _) => reason.status(class),

@@ -35,7 +35,8 @@ impl Relief {
     }
 }
 
-/// How far a session had come, and when that was seen first: in milliseconds, on a circle of 49 days.
+/// How far a session had come, and when that was seen first: in milliseconds, which wrap around
+/// after 49 days.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     bytes_moved: u32,
