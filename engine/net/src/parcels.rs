@@ -51,6 +51,7 @@ impl Sending {
     }
 
     /// The machine of a core that has no queue; `None` for a core that has one.
+    #[inline]
     pub fn through<'a, M>(&'a mut self, machine: &'a mut M) -> Option<Through<'a, M>> {
         self.parcels.as_mut().map(|parcels| Through { machine, parcels })
     }
@@ -81,7 +82,14 @@ impl Sending {
         self.for_others.push_back((from, parcel));
     }
 
+    /// Whether other cores want something to be sent.
+    #[inline]
+    pub fn has_for_others(&self) -> bool {
+        !self.for_others.is_empty()
+    }
+
     /// Whether the other cores may fill the card first. In the next turn it is the other way round.
+    #[inline]
     pub fn others_go_first(&mut self) -> bool {
         self.others_first = !self.others_first;
         !self.others_first

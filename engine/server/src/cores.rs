@@ -209,6 +209,7 @@ impl Engine {
     }
 
     /// Sends what other cores send through this one, as far as the card has room.
+    #[inline(never)]
     pub(crate) fn transmit_for_others(&mut self, machine: &mut impl Machine) {
         let Engine { sending, common, .. } = self;
         sending.transmit_for_others(machine, |from, parcel| {

@@ -298,11 +298,11 @@ impl Engine {
             None => {
                 // The first of both may fill the card, so they take turns.
                 let others_first = self.sending.others_go_first();
-                if others_first {
+                if others_first && self.sending.has_for_others() {
                     self.transmit_for_others(machine);
                 }
                 let output = self.common.connections.output(now, machine, &mut budget);
-                if !others_first {
+                if !others_first && self.sending.has_for_others() {
                     self.transmit_for_others(machine);
                 }
                 output
