@@ -2,37 +2,74 @@
 //! known by the domain that lets it send, or else by its network. So SPF is looked at before the
 //! first RCPT is answered, as long as it takes and no longer (`sender`). Mail for the postmaster is
 //! never deferred, nor is mail from a host on a list of `dnswl`.
+//!
+//! What is known of an origin one core knows for all, and RCPT waits for what that says. Without a
+//! reply the message is deferred.
 
 use mail::Origin;
+use shards::MayCome;
 use smtp::{ForwardPath, RecipientRefusal};
 
+use super::deferral::Deferral;
 use super::host::SmtpHost;
+use super::limits;
 use super::lists::Standing;
+use super::waiting::replied_at;
 
-/// Whether it is known who sends, if that matters for this recipient.
+/// Whether it is known if the message is deferred, if that matters for this recipient. Goes on with
+/// finding it out.
 pub(super) fn is_known(path: &ForwardPath<'_>, greeting_name: &str, host: &mut SmtpHost<'_, '_>) -> bool {
-    !concerns(path, host) || host.cx.recipient(path).is_err() || host.is_sender_known(greeting_name)
+    !concerns(path, host)
+        || host.cx.recipient(path).is_err()
+        || host.is_sender_known(greeting_name) && (!is_welcome(host) || is_decided(path, host))
 }
 
-/// Whether the letter of the open transaction may come to this recipient.
+/// Whether nothing else refuses the recipient, as far as the client is concerned: only then it
+/// counts that the message has come.
+fn is_welcome(host: &mut SmtpHost<'_, '_>) -> bool {
+    let is_refused = |standing: &Standing| standing.is_not_looked_up() || standing.refusal().is_some();
+    !host.standing().is_some_and(is_refused)
+        && limits::could_name_another(host.caller, &mut host.inbound.strangers, host.cx)
+}
+
+/// Whether the owner of the origin has said if the message is deferred; else it is asked.
+fn is_decided(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
+    let SmtpHost { cx, caller, transaction: Some(transaction), .. } = host else { return true };
+    let origin = transaction
+        .finding
+        .authorized_domain(&transaction.reverse_path)
+        .map_or(Origin::Host(caller.address), Origin::Domain);
+    let Some(triplet) = cx.store.own.facts.triplet(origin, &transaction.reverse_path, path.text()) else { return true };
+    match transaction.deferral {
+        Deferral::None => true,
+        Deferral::Deferred(deferred) if deferred == triplet => true,
+        Deferral::Asked(asked) if asked == triplet => false,
+        _ => {
+            let question = MayCome::new(triplet, cx.turn.now);
+            let reply = cx.store.ask_owner(question, replied_at(caller.connection.0));
+            transaction.deferral = reply.map_or(Deferral::Asked(triplet), Deferral::of);
+            reply.is_some()
+        }
+    }
+}
+
+/// Whether the message of the open transaction may come to this recipient.
 ///
 /// Errors: it may when it comes again.
 pub(super) fn check(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> Result<(), RecipientRefusal> {
     if !concerns(path, host) {
         return Ok(());
     }
-    let SmtpHost { inbound, cx, caller, transaction: Some(transaction), .. } = host else { return Ok(()) };
-    let origin = transaction
-        .finding
-        .authorized_domain(&transaction.reverse_path)
-        .map_or(Origin::Host(caller.address), Origin::Domain);
-    let now = cx.turn.now;
-    let may =
-        inbound.greylist.as_mut().is_none_or(|list| list.may_come(origin, &transaction.reverse_path, path.text(), now));
-    if may { Ok(()) } else { Err(RecipientRefusal::ComeAgain) }
+    let Some(transaction) = host.transaction.as_deref_mut() else { return Ok(()) };
+    if transaction.deferral == Deferral::None {
+        return Ok(());
+    }
+    // It is asked again with the next recipient.
+    transaction.deferral = Deferral::NotAsked;
+    Err(RecipientRefusal::ComeAgain)
 }
 
 fn concerns(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) -> bool {
     let is_trusted = host.standing().is_some_and(Standing::is_trusted);
-    host.inbound.greylist.is_some() && !path.is_postmaster() && host.cx.is_judged(host.caller) && !is_trusted
+    host.cx.store.own.facts.is_greylisting() && !path.is_postmaster() && host.cx.is_judged(host.caller) && !is_trusted
 }

@@ -11,6 +11,12 @@ pub(super) fn may_do(deed: Deed, caller: Caller, strangers: &mut Strangers, cx: 
     !cx.is_judged(caller) || strangers.may(deed, caller.address, cx.turn.now)
 }
 
+/// Whether a client may name one more recipient. It is not counted.
+pub(super) fn could_name_another(caller: Caller, strangers: &mut Strangers, cx: &Context<'_>) -> bool {
+    let deeds = [Deed::Guess, Deed::Recipient];
+    !cx.is_judged(caller) || deeds.into_iter().all(|deed| strangers.could(deed, caller.address, cx.turn.now))
+}
+
 /// Whether a client may name one more recipient.
 ///
 /// Errors: too many recipients lately, or too many unknown ones: it is not told about this one.

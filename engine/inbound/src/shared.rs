@@ -9,7 +9,7 @@ use connections::Caller;
 use dns::Name;
 use filter::Filter;
 use machine::{Micros, UnixTime};
-use mail::{Greylist, Strangers};
+use mail::Strangers;
 use net::Net;
 use relay::QueueIds;
 use smtp::Settings;
@@ -33,8 +33,6 @@ pub struct Inbound {
     pub(super) strangers: Strangers,
     /// How long a client from outside is listened to before it is greeted.
     pub(super) greeting_delay: Option<Micros>,
-    /// The senders that are deferred until they come again, if any are.
-    pub(super) greylist: Option<Greylist>,
     /// Lists of addresses that clients are looked up in.
     pub(super) lists: Lists,
     /// The filter that is asked about messages, if there is one.
@@ -69,18 +67,9 @@ pub struct InboundInUse {
 }
 
 impl Inbound {
-    /// `greylist_key`: the same on all cores, so each knows what others learn. The rest: random.
+    /// What the configuration says, and what is drawn.
     pub fn new(configuration: &Configuration, seed: InboundSeed, wall: UnixTime) -> Inbound {
-        let InboundSeed {
-            cores,
-            transactions,
-            checked_bytes,
-            filter_bytes,
-            greylist_key,
-            queue_ids,
-            strangers_key,
-            proofs_key,
-        } = seed;
+        let InboundSeed { transactions, checked_bytes, filter_bytes, queue_ids, strangers_key, proofs_key } = seed;
         let abuse = &configuration.abuse;
         let trusted = abuse.trusted_arc.iter().filter_map(|domain| Name::parse(domain.as_str()).ok());
         Inbound {
@@ -90,7 +79,6 @@ impl Inbound {
             trace: Trace::new(configuration.hostname.as_str().to_string(), wall),
             strangers: Strangers::new(abuse.limits, strangers_key),
             greeting_delay: Some(abuse.greeting_delay).filter(|delay| delay.0 > 0),
-            greylist: abuse.greylist.map(|delay| Greylist::new(delay, greylist_key, cores)),
             lists: Lists::new(abuse),
             filter: configuration.filter.as_ref().map(|named| Filter::new(named, configuration, filter_bytes)),
             checks: Checks::new(trusted.collect(), checked_bytes, proofs_key),
@@ -106,18 +94,6 @@ impl Inbound {
     #[inline]
     pub fn strangers(&mut self) -> &mut Strangers {
         &mut self.strangers
-    }
-
-    /// What this core and others tell each other about senders that come again.
-    #[inline]
-    pub fn greylist(&mut self) -> Option<&mut Greylist> {
-        self.greylist.as_mut()
-    }
-
-    /// Whether other cores are to be told about such senders.
-    #[inline]
-    pub fn has_news(&self) -> bool {
-        self.greylist.as_ref().is_some_and(Greylist::has_news)
     }
 
     /// How long the client is listened to before it is greeted, if it is.
@@ -141,16 +117,12 @@ impl Inbound {
 
 /// What is drawn or given for the SMTP sessions of a core at its start.
 pub struct InboundSeed {
-    /// How many cores the machine has.
-    pub cores: u8,
     /// Transactions that may be open at a time.
     pub transactions: usize,
     /// Bytes of the pool for what is kept of messages while they are checked.
     pub checked_bytes: usize,
     /// Bytes of messages that may be kept for the filter.
     pub filter_bytes: usize,
-    /// The same on all cores, so that each knows what the others learn.
-    pub greylist_key: [u8; 16],
     /// Ids for messages that arrive.
     pub queue_ids: QueueIds,
     /// Random.

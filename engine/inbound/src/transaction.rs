@@ -7,6 +7,7 @@ use smtp::RecipientRefusal;
 use store::Recipient;
 
 use super::allowance::Permission;
+use super::deferral::Deferral;
 use super::incoming::Incoming;
 use super::posting::Posting;
 use super::quota::{Room, Taken};
@@ -26,6 +27,7 @@ pub(crate) struct Transaction {
     pub(super) declared: Option<u64>,
     pub(super) taken: Taken,
     pub(super) permission: Permission,
+    pub(super) deferral: Deferral,
     /// The one recipient has no room for the largest message, and no size is declared.
     pub(super) is_narrow: bool,
     /// Why its message is not kept, in the words of the filter.
@@ -45,6 +47,7 @@ impl Transaction {
             declared: None,
             taken: Taken::NotAsked,
             permission: Permission::NotAsked,
+            deferral: Deferral::NotAsked,
             is_narrow: false,
             reason: String::new(),
             message: None,
@@ -58,7 +61,7 @@ impl Transaction {
         self.posting = Posting::default();
         self.finding = Finding::NotSought;
         (self.declared, self.taken, self.is_narrow) = (None, Taken::NotAsked, false);
-        self.permission = Permission::NotAsked;
+        (self.permission, self.deferral) = (Permission::NotAsked, Deferral::NotAsked);
         self.reason.clear();
         self.message = None;
     }

@@ -1,12 +1,15 @@
-//! Greylisting (RFC 6647): who is not known is told to come again, which those who send much to many seldom do.
+//! Greylisting (RFC 6647): a sender that is not known is told to come again, which those that send
+//! much to many seldom do.
 //!
-//! A letter comes from an *origin*: the domain that lets its host send, or else the host's network (a /24, a /64). What an origin first sends in one name to one recipient is put off; when it is sent again,
-//! after [`Greylist::new`]'s delay and within a day, the origin has shown that it does so, and is known for 35 days from the last letter on.
+//! A message comes from an *origin*: the domain that lets its host send, or else the host's network
+//! (a /24, a /64). What an origin first sends in one name to one recipient is deferred. When it is
+//! sent again, after [`Greylist::new`]'s delay and within a day, the origin is known for 35 days
+//! from its last message on.
 //!
-//! - The table is of a fixed size. A newcomer displaces the one of his set who is forgotten first anyway; who was displaced has to come again once more.
-//! - Each core has a table, and is told what the others learn, unless more than [`NEWS_MAX`] such things wait to be told.
+//! - The table is of a fixed size. A newcomer displaces the record of its set that is forgotten
+//!   first anyway; what was displaced has to come again once more.
+//! - A message that is deferred already gets no new time.
 
-use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::hash::Hasher;
@@ -15,35 +18,35 @@ use core::net::IpAddr;
 use machine::{Instant, Micros};
 use siphasher::sip::SipHasher13;
 
-/// How long a letter may take to come again.
+/// How long a message may take to come again.
 const PATIENCE: Micros = Micros::from_secs(24 * 3_600);
 /// How long an origin is known that has sent nothing.
 const MEMORY: Micros = Micros::from_secs(35 * 24 * 3_600);
-/// Others hear again that an origin is known when it is for no longer than this.
-const STALE: Micros = Micros::from_secs(34 * 24 * 3_600);
-
-/// What other cores have not been told of, at most: of more they do not hear, so that a letter may be put off once more.
-const NEWS_MAX: usize = 1024;
 
 const WAYS: usize = 4;
 const SETS: usize = 4096;
 
-/// From where a letter comes.
+/// From where a message comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin<'a> {
     /// This domain says that the host sends for it.
     Domain(&'a str),
-    /// Nobody says anything of the host.
+    /// Nothing is said of the host.
     Host(IpAddr),
 }
 
-/// Something that another core has learnt.
+/// An origin, and a message from there in one name to one recipient, by keyed hashes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Met {
-    /// A letter was put off.
-    Letter(u64),
-    /// An origin is known.
-    Origin(u64),
+pub struct Triplet {
+    origin: u64,
+    message: u64,
+}
+
+impl Triplet {
+    /// Its origin: the same for all messages from there.
+    pub fn origin(self) -> u64 {
+        self.origin
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -57,78 +60,43 @@ impl Record {
     const NONE: Record = Record { key: 0, since: Instant::START, until: Instant::START };
 }
 
-/// Who is known, and what was put off.
+/// The origins that are known, and the messages that were deferred.
 pub struct Greylist {
     records: Vec<[Record; WAYS]>,
     delay: Micros,
     key: [u8; 16],
-    /// What other cores have not been told of; not there where there is no other core.
-    news: Option<VecDeque<Met>>,
 }
 
 impl Greylist {
-    /// Nobody is known. `delay`: how long it takes until a letter may come again. `key`: random, and the same on all `cores`.
-    pub fn new(delay: Micros, key: [u8; 16], cores: u8) -> Greylist {
-        Greylist { records: vec![[Record::NONE; WAYS]; SETS], delay, key, news: (cores > 1).then(VecDeque::new) }
+    /// Nothing is known. `delay`: how long it takes until a message may come again. `key`: random,
+    /// and the same on all cores.
+    pub fn new(delay: Micros, key: [u8; 16]) -> Greylist {
+        Greylist { records: vec![[Record::NONE; WAYS]; SETS], delay, key }
     }
 
-    /// Whether a letter may come in from `origin`, in the name of `sender` for `recipient`. If not, it may when it comes again.
+    /// Whether this message may come in now. If not, it may when it comes again.
     #[must_use]
-    pub fn may_come(&mut self, origin: Origin<'_>, sender: &str, recipient: &str, now: Instant) -> bool {
-        let (origin, letter) = self.keys_of(origin, sender, recipient);
+    pub fn may_come(&mut self, triplet: Triplet, now: Instant) -> bool {
+        let Triplet { origin, message } = triplet;
         let is_known = self.find(origin, now).is_some();
-        let waited = self.find(letter, now).map(|record| now.since(record.since));
+        let waited = self.find(message, now).map(|record| now.since(record.since));
         if is_known || waited.is_some_and(|waited| waited >= self.delay) {
-            self.know(origin, now);
+            self.note(Record { key: origin, since: now, until: now + MEMORY });
             return true;
         }
         if waited.is_none() {
-            self.learn(Met::Letter(letter), now);
-            self.tell(Met::Letter(letter));
+            self.note(Record { key: message, since: now, until: now + PATIENCE });
         }
         false
     }
 
-    /// Another core has learnt this.
-    pub fn told(&mut self, met: Met, now: Instant) {
-        self.learn(met, now);
-    }
-
-    /// The next thing that other cores are to be told.
-    pub fn next_news(&mut self) -> Option<Met> {
-        self.news.as_mut()?.pop_front()
-    }
-
-    /// Whether there is such a thing.
-    pub fn has_news(&self) -> bool {
-        self.news.as_ref().is_some_and(|news| !news.is_empty())
-    }
-
-    fn know(&mut self, origin: u64, now: Instant) {
-        let is_news = self.find(origin, now).is_none_or(|record| record.until < now + STALE);
-        self.learn(Met::Origin(origin), now);
-        if is_news {
-            self.tell(Met::Origin(origin));
-        }
-    }
-
-    fn learn(&mut self, met: Met, now: Instant) {
-        let (key, until) = match met {
-            Met::Letter(key) => (key, now + PATIENCE),
-            Met::Origin(key) => (key, now + MEMORY),
-        };
-        let Some(set) = self.records.get_mut(key as usize % SETS) else { return };
-        let place = set.iter().position(|record| record.key == key);
+    fn note(&mut self, noted: Record) {
+        let Some(set) = self.records.get_mut(noted.key as usize % SETS) else { return };
+        let place = set.iter().position(|record| record.key == noted.key);
         let forgotten_first = || set.iter().enumerate().min_by_key(|(_, record)| record.until).map(|(place, _)| place);
         let Some(place) = place.or_else(forgotten_first) else { return };
         if let Some(record) = set.get_mut(place) {
-            *record = Record { key, since: now, until };
-        }
-    }
-
-    fn tell(&mut self, met: Met) {
-        if let Some(news) = self.news.as_mut().filter(|news| news.len() < NEWS_MAX) {
-            news.push_back(met);
+            *record = noted;
         }
     }
 
@@ -137,8 +105,8 @@ impl Greylist {
         set.iter().find(|record| record.key == key && now <= record.until).copied()
     }
 
-    /// The keys of an origin, and of a letter from there.
-    fn keys_of(&self, origin: Origin<'_>, sender: &str, recipient: &str) -> (u64, u64) {
+    /// A message from `origin`, in the name of `sender` for `recipient`.
+    pub fn triplet(&self, origin: Origin<'_>, sender: &str, recipient: &str) -> Triplet {
         let mut hasher = SipHasher13::new_with_key(&self.key);
         match origin {
             Origin::Domain(domain) => write_name(domain, &mut hasher),
@@ -151,7 +119,7 @@ impl Greylist {
         let of_origin = hasher.finish().max(1);
         write_name(sender, &mut hasher);
         write_name(recipient, &mut hasher);
-        (of_origin, hasher.finish().max(1))
+        Triplet { origin: of_origin, message: hasher.finish().max(1) }
     }
 }
 

@@ -29,7 +29,8 @@
 //!   `compute`.
 //! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right. Failures are told to all, so that
 //!   it does not matter to which core a client comes; how many logins an address has under way each core counts for itself.
-//! - **Letters that are put off** (greylisting): all cores are told of them, and of who is known, so that it does not matter to which core they come again.
+//! - **Greylisting**: what is known of an origin the core knows that a keyed hash of it names, and is asked about it there. So it
+//!   does not matter to which core a message comes again.
 //!
 //! Invariants:
 //! - With one core there is no link and no message to another, and nothing of this costs anything.
@@ -46,7 +47,6 @@ use configuration::Configuration;
 use dkim::SigningKey;
 use http::Site;
 use machine::{CoreId, Entropy, Machine};
-use mail::Greylist;
 use shards::{Archive, Event};
 use sometimes::{buggify, sometimes};
 use tls::{Authorities, Certificate};
@@ -170,11 +170,6 @@ impl Engine {
                 self.common.names.message_arrived(from, message);
                 self.tell_names();
             }
-            Message::Met(met) => {
-                if let Some(greylist) = self.services.inbound.greylist() {
-                    greylist.told(met, self.common.turn.now);
-                }
-            }
             Message::Job(message) => {
                 self.common.compute.message_arrived(from, message);
                 self.jobs_done(machine);
@@ -233,11 +228,6 @@ impl Engine {
             let failure = Arc::new(failure);
             links.tell_others(Class::Hearsay, || Message::LoginFailed(Arc::clone(&failure)));
         }
-        while links.takes_hearsay()
-            && let Some(met) = self.services.inbound.greylist().and_then(Greylist::next_news)
-        {
-            links.tell_others(Class::Hearsay, || Message::Met(met));
-        }
         // Most turns have nothing to tell.
         self.pace.is_untold = self.has_messages();
         if !self.pace.is_untold {
@@ -266,8 +256,7 @@ impl Engine {
 
     /// Whether something waits to be told to another core.
     fn has_messages(&self) -> bool {
-        self.services.inbound.has_news()
-            || self.common.logins.has_failures()
+        self.common.logins.has_failures()
             || self.common.store.has_messages()
             || self.common.connections.net().has_messages()
             || self.sending.has_filled()

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 
 use certificates::{Replaced, Shown, Upload};
 use compute::JobMessage;
-use mail::{FailedLogin, Met};
+use mail::FailedLogin;
 use net::{NetMessage, Parcel};
 use resolver::NameMessage;
 use tasks::FrameId;
@@ -42,8 +42,6 @@ pub(crate) enum Message {
     Name(NameMessage),
     /// A login has failed: the throttle of each core knows of the failures on all.
     LoginFailed(Arc<FailedLogin>),
-    /// A letter was put off, or an origin of letters is known.
-    Met(Met),
     /// A password hash or a signature is to be computed, was computed, or is not needed any more.
     Job(JobMessage),
     /// The core receives nothing any more.

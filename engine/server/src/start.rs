@@ -12,13 +12,14 @@ use configuration::{Configuration, Network};
 use connections::{Connections, TlsTable};
 use inbound::{Inbound, InboundSeed};
 use machine::{Card, ConsoleLines, CoreId, Entropy, Machine, Turn};
+use mail::Greylist;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net, Sending};
 use outbound::{self, Outbound};
 use pop3_server::Pop3;
 use relay::QueueIds;
 use resolver::Names;
 use sasl::Nonces;
-use shards::Archive;
+use shards::{Archive, Facts};
 use signing::Signer;
 use submission::Submission;
 use web::{Web, WebSeed};
@@ -49,18 +50,17 @@ impl Engine {
         let tls = TlsTable::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections);
         let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
         // Each draws from the machine in its turn: another order would be another run of a simulation.
-        let store = Archive::new((core, cores), &sizes.of_shards(cores), random(machine), machine.disk());
+        let seed = (random(machine), machine.disk());
+        let store = Archive::new((core, cores), &sizes.of_shards(cores), seed, facts(&configuration, &secret));
         let [of_reports, of_inbound] = QueueIds::pair(u64::from_le_bytes(random(machine)));
         let memory = MemoryBudget::new(sizes.memory_pool_bytes(), random(machine));
         let keys = [random(machine), random(machine)];
         let logins = Logins::new(cores, configuration.access.clone(), keys, Nonces::new(random(machine)));
         let names = Names::new(core, configuration.network.as_ref(), random(machine));
         let seed = InboundSeed {
-            cores,
             transactions: sizes.transactions,
             checked_bytes: CHECKED_BYTES_POOLED,
             filter_bytes: sizes.filter_bytes(),
-            greylist_key: secret.first_chunk().copied().unwrap_or_default(),
             queue_ids: of_inbound,
             strangers_key: random(machine),
             proofs_key: random(machine),
@@ -94,6 +94,12 @@ impl Engine {
         let making = if core == CoreId::FIRST { Making::of(&configuration.users) } else { Making::default() };
         Engine::with(core, Sending::new(core, card.queues), (common, services), sizes, making)
     }
+}
+
+/// What is known of hosts elsewhere: nothing yet.
+fn facts(configuration: &Configuration, secret: &[u8; 32]) -> Facts {
+    let key = secret.first_chunk().copied().unwrap_or_default();
+    Facts::new(configuration.abuse.greylist.map(|delay| Greylist::new(delay, key)))
 }
 
 fn announce(cores: u8, sizes: &Sizes, card: &Card, machine: &mut impl Machine) {

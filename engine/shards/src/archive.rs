@@ -10,9 +10,10 @@ use store::{AccountId, Body, INBOX, Outcome, Owners, Recipient, Refusal, State, 
 use tasks::Continuation;
 
 use crate::allowances::Allowances;
-use crate::ask::{GiveBack, Question};
+use crate::ask::{GiveBack, Question, Subject};
 use crate::desk::Desk;
 use crate::distant::Distant;
+use crate::facts::Facts;
 use crate::known::{self, Accounts, Changed, KnownAccount};
 use crate::maildrop::{Maildrop, Maildrops};
 use crate::messages::{Limits, Request, Status};
@@ -73,8 +74,9 @@ impl Elsewhere {
 }
 
 impl Archive {
-    /// Of one of `cores` cores. The first one's store begins to open the disk.
-    pub fn new((core, cores): (CoreId, u8), limits: &Limits, seed: [u8; 32], disk: Disk) -> Archive {
+    /// Of one of `cores` cores. The first one's store begins to open the disk. `facts`: what is
+    /// known of hosts elsewhere.
+    pub fn new((core, cores): (CoreId, u8), limits: &Limits, (seed, disk): ([u8; 32], Disk), facts: Facts) -> Archive {
         let mut store = match core {
             CoreId::FIRST => Store::keeper(limits.store, disk, seed, cores),
             _ => Store::guest(limits.store, seed),
@@ -88,7 +90,7 @@ impl Archive {
             changed: BTreeMap::new(),
             recipients: Vec::with_capacity(limits.store.recipients),
         });
-        let own = Owned { store, maildrops: Maildrops::new(cores), allowances: Allowances::default() };
+        let own = Owned { store, maildrops: Maildrops::new(cores), allowances: Allowances::default(), facts };
         Archive { core, owners: Owners::ONE, own, outdated: Vec::new(), elsewhere }
     }
 
@@ -154,13 +156,26 @@ impl Archive {
         }
     }
 
-    /// Asks the owner of an account. `None`: the reply comes later, to the frame that waits `at`
+    /// The core that owns this.
+    fn owner_of(&self, subject: Subject) -> CoreId {
+        match subject {
+            Subject::Account(account) => self.owner(account),
+            // The low bits of a hash say where it stands in a table of its owner.
+            Subject::Elsewhere(hash) => CoreId(((hash >> 32) % u64::from(self.cores())) as u8),
+        }
+    }
+
+    fn cores(&self) -> u8 {
+        self.elsewhere.as_ref().map_or(1, |elsewhere| elsewhere.desk.cores())
+    }
+
+    /// Asks the owner of something. `None`: the reply comes later, to the frame that waits `at`
     /// this point.
     pub fn ask_owner<Q: Question>(&mut self, question: Q, at: Continuation) -> Option<Q::Reply>
     where
         Asked: From<Q>,
     {
-        let owner = self.owner(question.account());
+        let owner = self.owner_of(question.subject());
         match self.distant_at(owner) {
             None => Some(question.answer(&mut self.own)),
             Some(distant) => {

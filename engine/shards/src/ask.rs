@@ -1,4 +1,4 @@
-//! A question to the owner of an account.
+//! A question to the owner of something.
 
 use alloc::boxed::Box;
 
@@ -7,13 +7,13 @@ use store::AccountId;
 use crate::maildrop::Maildrop;
 use crate::owned::Owned;
 
-/// A question to the owner of an account.
+/// A question to the owner of its subject.
 pub trait Question: Sized {
     /// The owner's reply.
     type Reply;
 
-    /// The account.
-    fn account(&self) -> AccountId;
+    /// What it is about.
+    fn subject(&self) -> Subject;
 
     /// What the owner does, and replies.
     fn answer(self, owned: &mut Owned) -> Self::Reply;
@@ -22,6 +22,15 @@ pub trait Question: Sized {
     fn unwanted(_reply: Self::Reply) -> Option<GiveBack> {
         None
     }
+}
+
+/// What a question is about. It has one owner among the cores.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Subject {
+    /// An account.
+    Account(AccountId),
+    /// A network or domain elsewhere, by a keyed hash.
+    Elsewhere(u64),
 }
 
 /// What a reply holds that its owner has to have back.

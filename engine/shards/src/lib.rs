@@ -14,9 +14,9 @@
 //! | `spread` | messages for accounts of several cores |
 //! | `serving` | what cores tell each other by themselves: shares, passwords, the end |
 //! | `messages`, `purpose`, `point` | what travels, and where something waits for it |
-//! | `ask`, `question` | questions to an account's owner; the list of them |
-//! | `usage`, `sending`, `opening` | one question each, with its reply and what the owner does |
-//! | `owned`, `allowances`, `maildrop`, `known` | what an owner has of accounts, and what all know |
+//! | `ask`, `question` | questions to the owner of an account or fact; the list of them |
+//! | `usage`, `sending`, `opening`, `greylisting` | one question each, with its reply and what the owner does |
+//! | `owned`, `allowances`, `maildrop`, `facts`, `known` | what an owner has of accounts and of hosts elsewhere, and what all know |
 //!
 //! The disk has one queue for us, so one core keeps it: the first. It opens the disk, makes the
 //! accounts, and hands over to the others their shares of the shards; their stores run errands to
@@ -44,6 +44,8 @@ mod archive;
 mod ask;
 mod desk;
 mod distant;
+mod facts;
+mod greylisting;
 mod known;
 mod letters;
 mod maildrop;
@@ -60,7 +62,9 @@ mod usage;
 
 pub use allowances::{Daily, Met, Occurrence, Verdict};
 pub use archive::Archive;
-pub use ask::{GiveBack, Question};
+pub use ask::{GiveBack, Question, Subject};
+pub use facts::Facts;
+pub use greylisting::{Greylisted, MayCome};
 pub use known::KnownAccount;
 pub use maildrop::{Maildrop, Maildrops, NotOpened};
 pub use messages::{Event, Letter, LetterId, Limits, Message};

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use store::AccountId;
 
-use crate::ask::{GiveBack, Question};
+use crate::ask::{GiveBack, Question, Subject};
 use crate::maildrop::{Maildrop, NotOpened};
 use crate::owned::Owned;
 
@@ -17,8 +17,8 @@ pub type Opened = Result<Box<Maildrop>, NotOpened>;
 impl Question for OpenMaildrop {
     type Reply = Opened;
 
-    fn account(&self) -> AccountId {
-        self.0
+    fn subject(&self) -> Subject {
+        Subject::Account(self.0)
     }
 
     fn answer(self, owned: &mut Owned) -> Opened {

@@ -1,10 +1,11 @@
-//! Questions to the owner of an account, each a type of its own.
+//! Questions to the owner of an account or fact, each a type of its own.
 //!
 //! A question, its reply and what the owner does for it stand in one file. Here is the list of
 //! them: what carries questions between cores knows no more. A new one is a file and a line of the
 //! list.
 
 use crate::ask::{GiveBack, Question};
+use crate::greylisting::MayCome;
 use crate::opening::OpenMaildrop;
 use crate::owned::Owned;
 use crate::sending::MaySend;
@@ -54,4 +55,6 @@ questions! {
     MaySend(MaySend),
     /// A maildrop is opened.
     Maildrop(OpenMaildrop),
+    /// Whether a message may come in, or is deferred.
+    MayCome(MayCome),
 }

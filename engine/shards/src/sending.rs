@@ -7,7 +7,7 @@ use machine::UnixTime;
 use store::AccountId;
 
 use crate::allowances::{Daily, Verdict};
-use crate::ask::Question;
+use crate::ask::{Question, Subject};
 use crate::owned::Owned;
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
@@ -41,8 +41,8 @@ impl MaySend {
 impl Question for MaySend {
     type Reply = Permitted;
 
-    fn account(&self) -> AccountId {
-        self.account
+    fn subject(&self) -> Subject {
+        Subject::Account(self.account)
     }
 
     fn answer(self, owned: &mut Owned) -> Permitted {

@@ -2,7 +2,7 @@
 
 use store::{AccountId, Usage};
 
-use crate::ask::Question;
+use crate::ask::{Question, Subject};
 use crate::owned::Owned;
 
 /// How much does this account have?
@@ -20,8 +20,8 @@ pub struct Used {
 impl Question for UsageOf {
     type Reply = Used;
 
-    fn account(&self) -> AccountId {
-        self.0
+    fn subject(&self) -> Subject {
+        Subject::Account(self.0)
     }
 
     fn answer(self, owned: &mut Owned) -> Used {

@@ -428,3 +428,46 @@ fn a_domain_that_lets_a_host_send_is_known_wherever_its_hosts_are_and_a_trusted_
         assert!(server.smtp(&mut room, &mut talk, command).starts_with("250 "), "a neighbour is no stranger");
     }
 }
+
+/// The envelopes of one connection of many: each names a sender that no other one does.
+fn envelope(talk: usize, number: usize) -> String {
+    format!("MAIL FROM:<{talk}.{number}@[203.0.113.7]>\r\nRCPT TO:<ada@barepost.test>\r\n")
+}
+
+#[test]
+fn each_deferred_message_of_many_may_come_again_to_any_core() {
+    const TALKS: usize = 60;
+    const EACH: usize = 90;
+    let limits =
+        "connections = 1000\nconnections_a_minute = 9000\nmessages_a_minute = 60000\nrecipients_a_minute = 60000";
+    let abuse = format!("[abuse]\ngreylist = \"5s\"\ngreeting_delay = \"0s\"\n{limits}\n");
+    let (mut room, mut server) = serving_as(47, Mood::Answers, &abuse);
+    let begin = |room: &mut Room, server: &mut NameServer| {
+        let mut talk = room.connect_from(STRANGER, 25);
+        assert!(server.line(room, &mut talk).starts_with("220 "));
+        assert!(server.smtp(room, &mut talk, "EHLO [203.0.113.7]").starts_with("250 "));
+        talk
+    };
+    let mut talks: Vec<Talk> = (0..TALKS).map(|_| begin(&mut room, &mut server)).collect();
+    for (at, talk) in talks.iter().enumerate() {
+        let said: String = (0..EACH).map(|number| format!("{}RSET\r\n", envelope(at, number))).collect();
+        room.try_to_send(talk, said.as_bytes());
+    }
+    for talk in &mut talks {
+        for _ in 0..EACH {
+            for reply in ["250 2.1.0 Sender OK", COME_AGAIN, "250 2.0.0 OK"] {
+                assert_eq!(server.line(&mut room, talk), reply);
+            }
+        }
+    }
+    talks.into_iter().for_each(|talk| room.part(talk));
+    room.pass(Micros::from_secs(5));
+    let mut talks: Vec<Talk> = (0..TALKS).map(|_| begin(&mut room, &mut server)).collect();
+    talks.iter().enumerate().for_each(|(at, talk)| room.try_to_send(talk, envelope(at, EACH - 1).as_bytes()));
+    for talk in &mut talks {
+        assert_eq!(server.line(&mut room, talk), "250 2.1.0 Sender OK");
+        assert_eq!(server.line(&mut room, talk), "250 2.1.5 Recipient OK");
+    }
+    talks.into_iter().for_each(|talk| room.part(talk));
+    room.until_nothing_is_in_use();
+}
