@@ -23,8 +23,7 @@ impl Body {
         range: Range<usize>,
     ) -> Body {
         assert!(range.end <= buffer.len(), "octets outside of their buffer");
-        // Where a mailbox has no further UID, the last one is given again: a read that has waited
-        // may find another message, which ends before the offset that was asked for.
+        // The offset was compared with the message as it was when the read was asked for.
         Body { account, mailbox, uid, buffer, range: range.start.min(range.end)..range.end }
     }
 

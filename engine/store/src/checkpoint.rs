@@ -154,11 +154,15 @@ fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
                 record::put_mailbox(out, id, mailbox.id(), mailbox.uid_validity(), counts, mailbox.name());
                 Cursor::Messages(id, mailbox.id(), 1)
             }
-            None => id.0.checked_add(1).map_or(Cursor::End, |next| Cursor::Account(AccountId(next))),
+            None => behind_account(id),
         },
         Cursor::Messages(id, number, from) => messages(index, (id, number, from), out),
         Cursor::End => Cursor::End,
     }
+}
+
+fn behind_account(id: AccountId) -> Cursor {
+    id.0.checked_add(1).map_or(Cursor::End, |next| Cursor::Account(AccountId(next)))
 }
 
 /// An account that the walk has come to: none is ever removed.
@@ -171,7 +175,7 @@ fn known(index: &Index, id: AccountId) -> &Account {
 
 /// Appends one range of messages, and before it the chunks of those whose place must be told.
 fn messages(index: &Index, (id, number, from): (AccountId, u32, u32), out: &mut Vec<u8>) -> Cursor {
-    let next_mailbox = Cursor::Mailbox(id, number.saturating_add(1));
+    let next_mailbox = number.checked_add(1).map_or_else(|| behind_account(id), |next| Cursor::Mailbox(id, next));
     let account = known(index, id);
     // A client may have removed it since the walk has paused.
     let Some(mailbox) = account.mailbox(number) else { return next_mailbox };

@@ -12,6 +12,7 @@ use crate::backing::{Backing, Purpose};
 use crate::chunk::{self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES, SUMMARY_BYTES, Summarize};
 use crate::indexes::Indexes;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
+use crate::mailbox::RECIPIENTS_UNDER_WAY_MAX;
 use crate::outcome::Refusal;
 use crate::parts::Parts;
 use crate::pending::Awaiting;
@@ -140,6 +141,8 @@ pub(crate) struct Deliveries {
 
 impl Deliveries {
     pub(crate) fn new(limits: &Limits) -> Deliveries {
+        let recipients = limits.deliveries.saturating_mul(limits.recipients);
+        assert!(recipients <= RECIPIENTS_UNDER_WAY_MAX, "more deliveries than mailboxes keep UIDs for");
         Deliveries {
             table: FrameTable::with_capacity(limits.deliveries),
             idle: Vec::with_capacity(limits.deliveries),

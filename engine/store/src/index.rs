@@ -161,12 +161,14 @@ impl Index {
 
     /// The GUID number of a message that is to come for `recipient`.
     ///
-    /// Errors: `NoSuchAccount`, `NoSuchMailbox` also for a mailbox that may be gone when the message is there; `Arrived` and `TooMany` for a message that is
-    /// delivered once.
+    /// Errors: `NoSuchAccount`, `NoSuchMailbox` also for a mailbox that may be gone when the message is there; `TooMany` where the mailbox has no UID left;
+    /// `Arrived` and `TooMany` for a message that is delivered once.
     pub(crate) fn guid_for(&mut self, recipient: &Recipient) -> Result<u64, Refusal> {
         let account = self.accounts.get(&recipient.account).ok_or(Refusal::NoSuchAccount)?;
         if !self.takes_mail(recipient.account, recipient.mailbox) {
-            return Err(Refusal::NoSuchMailbox);
+            let is_full =
+                self.mailbox(recipient.account, recipient.mailbox.0).is_some_and(|known| known.uids_left() == 0);
+            return Err(if is_full { Refusal::TooMany } else { Refusal::NoSuchMailbox });
         }
         if let Some(origin) = recipient.once {
             notes::check_arrival(account.notes(), origin)?;
@@ -176,9 +178,9 @@ impl Index {
         Ok(guid)
     }
 
-    /// Whether mail may be delivered to a mailbox: it is there, and stays.
+    /// Whether mail may be delivered to a mailbox: it is there, and stays, and has a UID left.
     pub(crate) fn takes_mail(&self, account: AccountId, MailboxId(mailbox): MailboxId) -> bool {
-        mailbox < OWN_MAILBOX_MIN && self.mailbox(account, mailbox).is_some()
+        mailbox < OWN_MAILBOX_MIN && self.mailbox(account, mailbox).is_some_and(|known| known.uids_left() > 0)
     }
 
     /// Where the chunk with `index` of a message lies, and in how many pages.

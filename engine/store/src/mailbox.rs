@@ -12,6 +12,12 @@ use alloc::boxed::Box;
 /// or for good.
 pub(crate) const UID_VALIDITY_LOST: u32 = 1;
 
+/// No UID from here on is given out. There is no further one above `u32::MAX`, and the deliveries
+/// that have begun take theirs only when all of the message is there: they find one below.
+const UID_NEXT_MAX: u32 = u32::MAX - RECIPIENTS_UNDER_WAY_MAX as u32;
+/// The most recipients of all deliveries under way.
+pub(crate) const RECIPIENTS_UNDER_WAY_MAX: usize = 1 << 28;
+
 /// A mailbox of an account.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
@@ -106,9 +112,16 @@ impl Mailbox {
         self.given_modseq = self.given_modseq.max(self.highest_modseq);
     }
 
+    /// How many more messages it takes.
+    pub(crate) fn uids_left(&self) -> u32 {
+        UID_NEXT_MAX.saturating_sub(self.given_uid_next)
+    }
+
+    /// The UID of a message for which [`Mailbox::uids_left`] was asked when it began to come.
     pub(crate) fn next_uid(&mut self) -> u32 {
         let uid = self.given_uid_next;
-        self.given_uid_next = uid.saturating_add(1);
+        let Some(next) = uid.checked_add(1) else { unreachable!("more messages come than may be under way") };
+        self.given_uid_next = next;
         uid
     }
 

@@ -114,10 +114,11 @@ pub(crate) fn carry_out(
 
 fn create(account: &Account, name: &str, now: u32, out: &mut Vec<u8>) -> Result<MailboxId, Refusal> {
     check_free(account, name)?;
-    if account.mailboxes().count() >= MAILBOXES_MAX {
+    let id = account.mailbox_next();
+    // The last number is never given: the one behind it could not be told from it.
+    if account.mailboxes().count() >= MAILBOXES_MAX || id == u32::MAX {
         return Err(Refusal::TooMany);
     }
-    let id = account.mailbox_next();
     // Numbers and time only grow: a mailbox that is made again with the same name is never taken for the one before.
     let uid_validity = now.saturating_add(id);
     record::put_mailbox(out, account.id(), id, uid_validity, (1, 0), name);
@@ -154,11 +155,16 @@ fn file(
     let target = index.mailbox(account, to).ok_or(Refusal::NoSuchMailbox)?;
     let (first, target_modseq) = target.given();
     let modseq = source.given().1.max(target_modseq) + 1;
-    let (mut last, mut next) = (0, first);
+    if target.uids_left() == 0 {
+        return Err(Refusal::TooMany);
+    }
+    let (mut last, mut next, end) = (0u32, first, first + target.uids_left());
     for range in uids {
-        let asked = source.messages().iter_from(range.first.0.max(last + 1));
+        // Ranges may overlap, and the last message of all may have been filed.
+        let Some(above) = last.checked_add(1) else { break };
+        let asked = source.messages().iter_from(range.first.0.max(above));
         for entry in asked.take_while(|entry| entry.uid <= range.last.0) {
-            if out.len() >= limit {
+            if out.len() >= limit || next == end {
                 break;
             }
             let placed = index.placed(entry.guid());
@@ -166,7 +172,7 @@ fn file(
             let place = Place { mailbox: from, uid: entry.uid };
             let filed = entry.filed(next, modseq);
             record::put_filed(out, account, (place, modseq), (to, target.uid_validity()), &filed);
-            (last, next) = (entry.uid, next.checked_add(1).ok_or(Refusal::Busy)?);
+            (last, next) = (entry.uid, next + 1);
         }
     }
     if next == first {

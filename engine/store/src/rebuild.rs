@@ -7,7 +7,7 @@
 //!   newest messages are restored first.
 
 use crate::block::RECORDS_MAX;
-use crate::chunk::{self, Header, chunks_of, pages_to_next};
+use crate::chunk::{self, Header, chunks_of, pages_of_chunk, pages_to_next};
 use crate::finding::{Damage, Findings};
 use crate::lanes::{LANES, Lanes, Patience};
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex};
@@ -16,7 +16,7 @@ use crate::messages::{ENTRY_BYTES, Entry};
 use crate::parts::Parts;
 use crate::segments::{COMPACTION_RESERVE, Owner};
 use crate::shards::{PerShard, ShardSet};
-use crate::types::AccountId;
+use crate::types::{AccountId, Uid};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
@@ -138,9 +138,15 @@ impl Rebuild {
             let unclaimed = segments.len() as u32;
             if unclaimed > 0 && free < needs + unclaimed {
                 left_out += 1;
-            } else if bring_back(parts, account, guid, &found).is_some() {
-                free -= unclaimed;
-                *back.of_mut(account.shard()) += 1;
+                continue;
+            }
+            match bring_back(parts, account, guid, &found) {
+                Ok(()) => {
+                    free -= unclaimed;
+                    *back.of_mut(account.shard()) += 1;
+                }
+                Err(NotBack::NoUid) => left_out += 1,
+                Err(NotBack::Misplaced(page, uid)) => findings.note(page.sector(), Damage::Misplaced(account, uid)),
             }
         }
         if left_out > 0 {
@@ -178,8 +184,16 @@ fn lacks(parts: &Parts, account: AccountId, guid: u64, found: &Found) -> bool {
     found.pages().is_some() && taken.is_none_or(|entry| entry.guid() != guid) && index.placed(guid).is_none()
 }
 
+/// Why a message does not come back.
+enum NotBack {
+    /// Its mailbox has no UID left.
+    NoUid,
+    /// Its chunks say of each other that they lie where they cannot.
+    Misplaced(Page, Uid),
+}
+
 /// Puts a message back that the index lacks.
-fn bring_back(parts: &mut Parts, account: AccountId, guid: u64, found: &Found) -> Option<()> {
+fn bring_back(parts: &mut Parts, account: AccountId, guid: u64, found: &Found) -> Result<(), NotBack> {
     let last = found.last.and_then(|header| Some((header, header.last?)));
     let (Some((header, last)), Some(pages)) = (last, found.pages()) else {
         unreachable!("a message of which a chunk was not found")
@@ -192,18 +206,24 @@ fn bring_back(parts: &mut Parts, account: AccountId, guid: u64, found: &Found) -
         (Some(_), Some(mailbox)) => mailbox.counts().0,
         _ => last.uid,
     };
-    let entry = Entry::new(uid, last.octets, *pages.first()?, last.date, last.modseq, guid);
+    let chunks = || pages.iter().zip(0..).map(|(page, index)| (Page(*page), pages_of_chunk(last.octets, index)));
+    if let Some((page, _)) = chunks().find(|(page, count)| !parts.segments.may_hold_body(*page, *count)) {
+        return Err(NotBack::Misplaced(page, Uid(uid)));
+    }
+    let Some(first) = pages.first() else { unreachable!("a message without a chunk") };
+    let entry = Entry::new(uid, last.octets, *first, last.date, last.modseq, guid);
     let entry = entry.in_conversation(header.conversation).with_head(last.head);
     if pages.len() > 1 {
         index.announce(guid, 0, pages.iter().copied());
     }
     if !index.insert(account, header.mailbox, header.uid_validity, entry) {
-        return None;
+        return Err(NotBack::NoUid);
     }
-    for (page, pages) in index.chunks(&entry) {
-        parts.segments.claim_body(page, pages, shard);
+    for (page, count) in chunks() {
+        let is_claimed = parts.segments.claim_body(page, count, shard);
+        assert!(is_claimed, "pages that may hold a body and were not claimed");
     }
-    Some(())
+    Ok(())
 }
 
 impl Found {

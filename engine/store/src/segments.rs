@@ -337,13 +337,18 @@ impl Segments {
         self.claim(page, pages, shard).map(|segment| segment.pinned += pages).is_some()
     }
 
+    /// While opening: whether pages can be a body's.
+    pub(crate) fn may_hold_body(&self, page: Page, pages: u32) -> bool {
+        let segment = self.geometry.segment_of(page).filter(|_| self.geometry.holds(page, pages));
+        segment.is_some_and(|index| matches!(self.owner(index), Owner::Free | Owner::Body(_)))
+    }
+
     fn claim(&mut self, page: Page, pages: u32, shard: ShardId) -> Option<&mut Segment> {
-        let holds = self.geometry.holds(page, pages);
-        let all = self.geometry.segment_pages;
-        let segment = self.geometry.segment_of(page).map(|index| self.get_mut(index))?;
-        if !holds || !matches!(segment.owner, Owner::Free | Owner::Body(_)) {
+        if !self.may_hold_body(page, pages) {
             return None;
         }
+        let all = self.geometry.segment_pages;
+        let segment = self.geometry.segment_of(page).map(|index| self.get_mut(index))?;
         segment.owner = Owner::Body(shard);
         segment.given = all;
         Some(segment)

@@ -13,6 +13,7 @@ mod disk;
 mod exhaustive;
 mod heads;
 mod lies;
+mod limits;
 mod long_world;
 mod mailboxes;
 mod model;
