@@ -2,8 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-pub use connections::{POP3, SERVICES, SMTP, ServiceEntry as Service};
-use connections::{Protocol, Security};
+pub use machine::{POP3, SERVICES, SMTP, ServiceEntry as Service};
+use machine::{Protocol, Security};
 
 /// A service as a client sees it.
 pub trait Reached {

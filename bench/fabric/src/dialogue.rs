@@ -42,10 +42,10 @@ pub enum Load {
 impl Load {
     pub(crate) fn port(self) -> u16 {
         match self {
-            Load::Pages | Load::PagesInNewConnections => server::HTTP.port,
-            Load::Letters | Load::LettersInNewSessions => server::SMTP.port,
+            Load::Pages | Load::PagesInNewConnections => machine::HTTP.port,
+            Load::Letters | Load::LettersInNewSessions => machine::SMTP.port,
             Load::SecurePages | Load::SecureLargePages | Load::Handshakes | Load::ResumedHandshakes | Load::Hellos => {
-                server::HTTPS.port
+                machine::HTTPS.port
             }
         }
     }

@@ -70,8 +70,10 @@ pub const FORWARDS_MAX: usize = 7;
 pub const PREFIXES_MAX: usize = 64;
 /// The most lists of addresses in each list of `[abuse]`.
 pub const LISTS_MAX: usize = 4;
+/// The most IPv6 addresses of the machine's own.
+pub const IPV6_ADDRESSES_MAX: usize = 4;
 /// The most addresses of the machine's own, of both families.
-pub const ADDRESSES_MAX: usize = 1 + net::IPV6_FIXED_MAX;
+pub const ADDRESSES_MAX: usize = 1 + IPV6_ADDRESSES_MAX;
 /// The most certificates.
 pub const CERTIFICATES_MAX: usize = 16;
 /// The most name servers.

@@ -6,12 +6,12 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::document::{Item, Section};
 use super::error::ConfigurationError;
 use super::values::{InterfaceAddress, Prefix};
-use super::{ADDRESSES_MAX, DNS_SERVERS_MAX, PREFIXES_MAX, parsed_once};
+use super::{ADDRESSES_MAX, DNS_SERVERS_MAX, IPV6_ADDRESSES_MAX, PREFIXES_MAX, parsed_once};
 
 /// Fixed addresses, in place of DHCP and of what routers advertise. Of a family that has no address here none is spoken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Network {
-    /// The machine's own addresses: at least one, at most one of IPv4 and [`net::IPV6_FIXED_MAX`] of IPv6.
+    /// The machine's own addresses: at least one, at most one of IPv4 and [`super::IPV6_ADDRESSES_MAX`] of IPv6.
     pub addresses: Vec<InterfaceAddress>,
     /// The way to all other networks of IPv4; another host of the same network.
     pub gateway: Option<Ipv4Addr>,
@@ -51,8 +51,8 @@ fn addresses(section: &Section<'_, '_>) -> Result<Vec<InterfaceAddress>, Configu
     if let Some((item, _)) = pairs().filter(family(true)).nth(1) {
         return Err(item.error("this is the second IPv4 address", "at most one of IPv4"));
     }
-    if let Some((item, _)) = pairs().filter(family(false)).nth(net::IPV6_FIXED_MAX) {
-        let expected = format_args!("at most {} of IPv6", net::IPV6_FIXED_MAX);
+    if let Some((item, _)) = pairs().filter(family(false)).nth(IPV6_ADDRESSES_MAX) {
+        let expected = format_args!("at most {IPV6_ADDRESSES_MAX} of IPv6");
         return Err(item.error("this is one IPv6 address too many", expected));
     }
     Ok(addresses)

@@ -2,9 +2,8 @@
 
 use core::net::IpAddr;
 
+use machine::{SERVICES, ServiceEntry};
 use net::{ConnectionId, Service};
-
-use crate::services::{SERVICES, ServiceEntry};
 
 /// How a connection's bytes travel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

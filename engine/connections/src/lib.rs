@@ -21,7 +21,6 @@ mod connections;
 mod link;
 mod outcomes;
 mod owner;
-mod services;
 mod tls_table;
 mod wire;
 
@@ -29,8 +28,5 @@ pub use caller::{Caller, Channel};
 pub use connections::{Connections, Opening, TurnGate, Waiting};
 pub use outcomes::Handshakes;
 pub use owner::Owner;
-pub use services::{
-    HTTP, HTTPS, POP3, POP3S, Protocol, SERVICES, SMTP, SUBMISSION, SUBMISSIONS, Security, ServiceEntry,
-};
 pub use tls_table::{Identity, TlsTable};
 pub use wire::{Stir, Wire};

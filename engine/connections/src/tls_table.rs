@@ -19,7 +19,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use machine::{BLOCK_BYTES, Instant, UnixTime};
+use machine::{BLOCK_BYTES, Instant, Protocol, SERVICES, Security, ServiceEntry, UnixTime};
 use net::{ConnectionId, Net, Service};
 use sometimes::{buggify, sometimes};
 use tls::{
@@ -28,7 +28,6 @@ use tls::{
 };
 
 use crate::outcomes::Handshakes;
-use crate::services::{Protocol, SERVICES, Security, ServiceEntry};
 
 /// The least plaintext for which a record is begun at the end of a block that has been begun.
 const RECORD_BYTES_LEAST: usize = 256;

@@ -4,7 +4,8 @@ use alloc::boxed::Box;
 
 use accounts::entries;
 use accounts::logins::Decision;
-use connections::{Channel, Protocol};
+use connections::Channel;
+use machine::Protocol;
 use sasl::Credentials;
 use smtp::{Domain, ForwardPath, LoginRefusal, Mailbox, RecipientRefusal, ReversePath, SenderRefusal};
 use store::AccountId;

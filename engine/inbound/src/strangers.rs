@@ -4,7 +4,8 @@
 use core::net::IpAddr;
 
 use configuration::Access;
-use connections::{Caller, Protocol};
+use connections::Caller;
+use machine::Protocol;
 use net::Net;
 
 /// Whether a host is no stranger: its network is ours, or not of the Internet.

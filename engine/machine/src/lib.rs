@@ -4,7 +4,7 @@
 //! this trait; whoever implements it is a machine: the bare PC, a Linux process, one actor of a simulation. A machine of
 //! several cores is several [`Machine`]s, and what its cores tell each other goes through rings that lie beside them.
 //! This crate is floor 0 and holds no code that does anything, but for the lines that wait to be
-//! printed ([`ConsoleLines`]).
+//! printed ([`ConsoleLines`]), and the table of what a machine serves ([`SERVICES`]).
 //!
 //! Invariants that every implementation keeps, and that the engine relies on:
 //! - No call waits. What takes time is requested, and its completion is fetched in a later turn.
@@ -21,6 +21,7 @@ mod console;
 mod core_id;
 mod disk;
 mod frame;
+mod services;
 mod time;
 
 pub use console::ConsoleLines;
@@ -29,6 +30,9 @@ pub use disk::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, Disk
 pub use frame::{
     BLOCK_BYTES, Block, Card, Checksum, ChecksumOffload, Ethernet, Frame, HEAD_BYTES_MAX, Offloads, Outgoing,
     PIECES_MAX, Piece, TransmitError,
+};
+pub use services::{
+    HTTP, HTTPS, POP3, POP3S, Protocol, SERVICES, SMTP, SUBMISSION, SUBMISSIONS, Security, ServiceEntry,
 };
 pub use time::{Instant, Micros, Turn, UnixTime};
 

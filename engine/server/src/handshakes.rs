@@ -9,8 +9,8 @@
 //! - A client that has said nothing costs no more than any other connection.
 //! - A session holds the gate, or waits at it, exactly while its handshake is [`Stage::Queued`].
 
-use connections::{Channel, Handshakes, Security, TurnGate};
-use machine::Micros;
+use connections::{Channel, Handshakes, TurnGate};
+use machine::{Micros, Security};
 use sometimes::sometimes;
 use tls::Event;
 

@@ -42,9 +42,7 @@ mod start;
 
 pub use certificates::CERTIFICATE_PATH;
 pub use configuration::{self, pack};
-pub use connections::{
-    HTTP, HTTPS, Handshakes, POP3, POP3S, Protocol, SERVICES, SMTP, SUBMISSION, SUBMISSIONS, Security, ServiceEntry,
-};
+pub use connections::Handshakes;
 pub use cores::{CORES_MAX, Papers, Seed, seeds};
 pub use engine::{Engine, Next};
 pub use in_use::InUse;

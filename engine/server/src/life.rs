@@ -6,8 +6,8 @@ use core::fmt::Write;
 
 use certificates::{Certificates, ReadSoFar};
 use channel::Class;
-use connections::{Handshakes, SERVICES, Security};
-use machine::{CoreId, Instant, Machine, Micros};
+use connections::Handshakes;
+use machine::{CoreId, Instant, Machine, Micros, SERVICES, Security};
 use net::{Address, Counter, Service};
 use outbound::Outbound;
 use store::{Owners, State};

@@ -14,9 +14,9 @@ mod telling;
 mod waits_for;
 
 use certificates::Replaced;
-use connections::{Caller, Channel, Connections, Protocol, ServiceEntry, Stir};
+use connections::{Caller, Channel, Connections, Stir};
 use inbound::{SmtpConversation, is_judged};
-use machine::Micros;
+use machine::{Micros, Protocol, ServiceEntry};
 use mail::ConnectionKind;
 use resolver::{Known, QuestionNumber};
 use shards::{Archive, Reply};

@@ -137,6 +137,8 @@ fn ipv6_addressing(network: &Network) -> Ipv6Addressing {
         IpAddr::V4(_) => None,
         IpAddr::V6(address) => Some(Ipv6Address { address, prefix_bits: own.length }),
     });
+    // The configuration takes as many as the network has places for.
+    const { assert!(configuration::IPV6_ADDRESSES_MAX == net::IPV6_FIXED_MAX) };
     let addresses = [(); net::IPV6_FIXED_MAX].map(|()| own.next());
     match addresses {
         [None, ..] => Ipv6Addressing::None,

@@ -7,7 +7,8 @@
 use core::net::IpAddr;
 
 use certificates::Replaced;
-use connections::{Caller, Channel, Owner, SERVICES, Security, Stir};
+use connections::{Caller, Channel, Owner, Stir};
+use machine::{SERVICES, Security};
 use net::{ConnectionId, Event, Service};
 use resolver::{Known, QuestionNumber};
 use shards::Reply;
