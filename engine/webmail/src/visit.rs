@@ -75,6 +75,18 @@ pub struct Request {
 }
 
 impl Visit {
+    /// The account that it is for, as the client says. A message of a client without a session is
+    /// for no account.
+    pub fn account(&self) -> AccountId {
+        match self {
+            Visit::Begin(account, ..) => *account,
+            Visit::Ask(ticket, _) | Visit::Knock(ticket) | Visit::SetPassword(ticket, ..) => {
+                AccountId::from_bits(ticket.account)
+            }
+            Visit::Write(ticket, _) => AccountId::from_bits(ticket.as_ref().map_or(0, |ticket| ticket.account)),
+        }
+    }
+
     /// Bytes of the form that comes with it.
     pub fn form_bytes(&self) -> usize {
         if let Visit::Ask(_, request) = self { request.body.len() } else { 0 }

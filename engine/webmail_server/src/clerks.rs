@@ -5,7 +5,9 @@
 //!
 //! Invariants:
 //! - A visit gets one answer, also while the machine stops.
-//! - There are at most [`CLERKS_MAX`] clerks, beside those whose replies have begun (`streams.rs`) or to whom letters come (`letters.rs`); visits that find all of them at work wait, first come first served.
+//! - There are at most [`CLERKS_MAX`] clerks, beside those whose replies have begun (`streams.rs`) or
+//!   to whom letters come (`letters.rs`). Visits that find all of them at work wait, and accounts
+//!   take turns (`waiting.rs`).
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -28,6 +30,7 @@ use crate::desk::Point;
 use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::listeners::{Listeners, number_of};
 use crate::streams::{self, STREAMS_MAX, Streams};
+use crate::waiting::Waiting;
 
 /// Clerks of a core.
 const CLERKS_MAX: usize = 64;
@@ -44,7 +47,7 @@ pub struct Clerks {
     at_work: FrameTable<Working>,
     /// Those who found the store busy.
     again: Vec<FrameId>,
-    waiting: VecDeque<(Ticket, Box<Visit>)>,
+    waiting: Waiting,
     answers: VecDeque<(Ticket, Answer)>,
     /// Pages that are told of changes.
     pub(crate) listeners: Listeners,
@@ -131,7 +134,7 @@ impl Default for Clerks {
             sessions: Sessions::new(SESSIONS_MAX),
             at_work: FrameTable::with_capacity(CLERKS_MAX + STREAMS_MAX + LETTERS_MAX),
             again: Vec::with_capacity(CLERKS_MAX),
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
             answers: VecDeque::new(),
             listeners: Listeners::default(),
             streams: Streams::default(),
@@ -146,7 +149,7 @@ impl Default for Clerks {
 impl Clerks {
     /// Somebody comes.
     pub fn visited(&mut self, visitor: Ticket, visit: Box<Visit>) {
-        self.waiting.push_back((visitor, visit));
+        self.waiting.push(visitor, visit);
     }
 
     /// Those who can go on do.
@@ -159,7 +162,7 @@ impl Clerks {
         }
         self.take_pieces(office);
         while self.has_room()
-            && let Some((visitor, visit)) = self.waiting.pop_front()
+            && let Some((visitor, visit)) = self.waiting.pop(|account| of_account(&self.at_work, account))
         {
             let mut secret = [0; 32];
             office.entropy.random(&mut secret);
@@ -403,7 +406,9 @@ impl Clerks {
     }
 
     fn has_visits(&self) -> bool {
-        self.has_room() && !self.waiting.is_empty()
+        self.waiting.count() > 0
+            && self.has_room()
+            && self.waiting.has_next(|account| of_account(&self.at_work, account))
     }
 
     /// Whether one more clerk may be at work, beside those whose replies have begun and to whom letters come.
@@ -413,8 +418,13 @@ impl Clerks {
 
     /// Visits that have no answer.
     pub fn under_way(&self) -> usize {
-        self.at_work.len() + self.waiting.len() + self.answers.len()
+        self.at_work.len() + self.waiting.count() + self.answers.len()
     }
+}
+
+/// Clerks of this account, as far as they count for [`CLERKS_MAX`].
+fn of_account(at_work: &FrameTable<Working>, account: AccountId) -> usize {
+    at_work.iter().filter(|(_, one)| one.number.is_none() && one.clerk.account() == account).count()
 }
 
 impl Working {

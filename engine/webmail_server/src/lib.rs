@@ -10,6 +10,7 @@
 //! | `listeners` | pages that are told of changes |
 //! | `streams` | replies that go out in pieces |
 //! | `letters` | messages that come in pieces |
+//! | `waiting` | requests that wait for a request handler |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ mod desk;
 mod letters;
 mod listeners;
 mod streams;
+mod waiting;
 
 pub use clerks::{Clerks, Office, QueueQuestion};
 pub use listeners::giver_of;

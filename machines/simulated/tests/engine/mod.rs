@@ -80,4 +80,5 @@ mod vanishing;
 mod waiting;
 mod web;
 mod webmail;
+mod webmail_fairly;
 mod windows;

@@ -1,0 +1,73 @@
+//! Requests that wait for a request handler.
+//!
+//! The accounts of a core take turns, so that one account with many requests does not make the
+//! others wait for all of them.
+//!
+//! Invariants:
+//! - Requests of one account are taken up in the order in which they came.
+//! - An account has at most [`HANDLERS_OF_ACCOUNT_MAX`] request handlers. Its further requests wait,
+//!   and those of other accounts go past them.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+
+use channel::Ticket;
+use store::AccountId;
+use webmail::Visit;
+
+/// Request handlers of one account: a quarter of all.
+pub(crate) const HANDLERS_OF_ACCOUNT_MAX: usize = 16;
+
+/// The requests that wait, by their accounts.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    of_accounts: BTreeMap<AccountId, VecDeque<(Ticket, Box<Visit>)>>,
+    /// The accounts that have some, in the order of their turns.
+    turns: VecDeque<AccountId>,
+    count: usize,
+}
+
+impl Waiting {
+    /// A request has come.
+    pub(crate) fn push(&mut self, visitor: Ticket, visit: Box<Visit>) {
+        let account = visit.account();
+        let of_account = self.of_accounts.entry(account).or_default();
+        if of_account.is_empty() {
+            self.turns.push_back(account);
+        }
+        of_account.push_back((visitor, visit));
+        self.count += 1;
+    }
+
+    /// The next request of an account that may have one more request handler. `handlers`: how many
+    /// an account has.
+    pub(crate) fn pop(&mut self, handlers: impl Fn(AccountId) -> usize) -> Option<(Ticket, Box<Visit>)> {
+        let account = self.turns.remove(self.next_turn(handlers)?)?;
+        let of_account = self.of_accounts.get_mut(&account);
+        let Some((request, of_account)) = of_account.and_then(|all| Some((all.pop_front()?, all))) else {
+            unreachable!("an account whose turn comes has a request");
+        };
+        if of_account.is_empty() {
+            self.of_accounts.remove(&account);
+        } else {
+            self.turns.push_back(account);
+        }
+        self.count -= 1;
+        Some(request)
+    }
+
+    /// Whether a request can be taken up, as for [`Waiting::pop`].
+    pub(crate) fn has_next(&self, handlers: impl Fn(AccountId) -> usize) -> bool {
+        self.next_turn(handlers).is_some()
+    }
+
+    /// At most so many accounts are passed over as can have all their request handlers at work.
+    fn next_turn(&self, handlers: impl Fn(AccountId) -> usize) -> Option<usize> {
+        self.turns.iter().position(|account| handlers(*account) < HANDLERS_OF_ACCOUNT_MAX)
+    }
+
+    /// How many wait.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+}
