@@ -26,7 +26,7 @@ use crate::command::{Command, parse};
 use crate::line::{LINE_BYTES_MAX, Line, RESPONSE_LINE_BYTES_MAX, first_line};
 use crate::reply::{self, REPLY_BYTES_MAX, Reply};
 
-use listing::Listing;
+use listing::{Listed, Listing};
 use retrieval::Retrieval;
 
 /// Messages that the commands of one session visit in a turn; what follows has to wait for the next.
@@ -203,7 +203,7 @@ impl Session {
     pub fn resumed(&mut self, actions: &mut impl Actions) {
         self.visited = 0;
         if let Expect::Listing(listing) = self.expect {
-            self.continue_listing(listing, actions);
+            self.list(listing, b"", actions);
         }
     }
 
@@ -293,6 +293,22 @@ impl Session {
             (Ok(command), None) => self.authorization_command_arrived(&command, actions),
             (Ok(command), Some(maildrop)) => self.transaction_command_arrived(&command, maildrop, actions),
             (Err(fault), _) => self.fault(reply::fault(fault), actions),
+        }
+    }
+
+    /// Sends `before`, and of a list what there is room for.
+    fn list(&mut self, mut listing: Listing, before: Reply, actions: &mut impl Actions) {
+        let messages = self.maildrop.map_or(0, |maildrop| maildrop.all.messages);
+        let begun = listing;
+        match listing.send(before, messages, &mut self.visited, actions) {
+            Listed::Whole => self.command_answered(actions),
+            Listed::InPart(waits_for) => {
+                self.expect = Expect::Listing(listing);
+                self.waits_for = waits_for;
+                if listing != begun {
+                    actions.set_deadline(Some(AUTOLOGOUT));
+                }
+            }
         }
     }
 

@@ -50,7 +50,6 @@ pub(super) const FILES_OF_TYPE: Bound = Bound {
     most: 4,
     not_yet: &[
         ("engine/net:Tcb", 6),
-        ("engine/pop3:Session", 5),
         ("engine/outbound:Courier", 12),
         ("engine/server:Engine", 11),
     ],

@@ -8,26 +8,30 @@ use crate::actions::Actions;
 use crate::number::MessageNumber;
 use crate::reply::{self, Reply, TEXT_BYTES_MAX, Text};
 
-use super::{AUTOLOGOUT, Expect, Session, VISITED_PER_TURN_MAX, WaitsFor};
+use super::{VISITED_PER_TURN_MAX, WaitsFor};
 
-/// How far a list has come.
+/// A list under way.
+///
+/// Invariant: the lines of the messages before `next` were sent, and no others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Listing {
-    listed: Listed,
+    column: Column,
     next: MessageNumber,
 }
 
 /// What stands beside each number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Listed {
+pub(super) enum Column {
     Sizes,
     UniqueIds,
 }
 
-impl Listing {
-    pub(super) fn of(listed: Listed) -> Listing {
-        Listing { listed, next: MessageNumber(1) }
-    }
+/// What a list comes to when it has sent the lines that there was room for.
+pub(super) enum Listed {
+    /// Its end was sent too.
+    Whole,
+    /// The rest is to follow when this has come.
+    InPart(WaitsFor),
 }
 
 /// Bytes of lines that are said together: over TLS they share a record, and each call of [`Actions::reply`] costs.
@@ -36,19 +40,23 @@ const PAGE_BYTES: usize = 1024;
 /// Lines that are said together.
 type Page = heapless::Vec<u8, PAGE_BYTES>;
 
-impl Session {
-    pub(super) fn begin_listing(&mut self, listing: Listing, actions: &mut impl Actions) {
-        self.list(listing, reply::LIST_FOLLOWS, actions);
+/// Room for any line, and for the end of a list behind it.
+const ENTRY_BYTES_MAX: usize = TEXT_BYTES_MAX + reply::END.len();
+
+impl Listing {
+    pub(super) fn of(column: Column) -> Listing {
+        Listing { column, next: MessageNumber(1) }
     }
 
-    pub(super) fn continue_listing(&mut self, listing: Listing, actions: &mut impl Actions) {
-        self.list(listing, b"", actions);
-    }
-
-    /// Says `before`, for which there is room, and as much of the list as there is room for.
-    fn list(&mut self, mut listing: Listing, before: Reply, actions: &mut impl Actions) {
-        let messages = self.maildrop.map_or(0, |maildrop| maildrop.all.messages);
-        let began_at = listing.next;
+    /// Sends `before`, for which there is room, and as many lines as there is room for. `messages`:
+    /// messages of the maildrop. `visited`: messages that the session has visited in this turn.
+    pub(super) fn send(
+        &mut self,
+        before: Reply,
+        messages: u32,
+        visited: &mut u32,
+        actions: &mut impl Actions,
+    ) -> Listed {
         let mut page = Page::new();
         put(&mut page, before);
         loop {
@@ -56,12 +64,12 @@ impl Session {
             let room = actions.send_room().min(PAGE_BYTES);
             let has_room = |page: &Page| page.len() + ENTRY_BYTES_MAX <= room;
             let had_room = has_room(&page);
-            while listing.next.0 <= messages && has_room(&page) && self.visited < VISITED_PER_TURN_MAX {
-                listing.write_line(&mut page, actions);
-                listing.next.0 += 1;
-                self.visited += 1;
+            while self.next.0 <= messages && has_room(&page) && *visited < VISITED_PER_TURN_MAX {
+                self.write_line(&mut page, actions);
+                self.next.0 += 1;
+                *visited += 1;
             }
-            let is_over = listing.next.0 > messages;
+            let is_over = self.next.0 > messages;
             if is_over {
                 put(&mut page, reply::END);
             }
@@ -70,33 +78,23 @@ impl Session {
                 page.clear();
             }
             if is_over {
-                return self.command_answered(actions);
+                return Listed::Whole;
             }
-            if self.visited >= VISITED_PER_TURN_MAX || !had_room {
-                self.expect = Expect::Listing(listing);
-                self.waits_for = if had_room { WaitsFor::Turn } else { WaitsFor::SendRoom };
-                if listing.next != began_at {
-                    actions.set_deadline(Some(AUTOLOGOUT));
-                }
-                return;
+            if *visited >= VISITED_PER_TURN_MAX || !had_room {
+                return Listed::InPart(if had_room { WaitsFor::Turn } else { WaitsFor::SendRoom });
             }
         }
     }
-}
 
-/// Room for any line, and for the end of a list behind it.
-const ENTRY_BYTES_MAX: usize = TEXT_BYTES_MAX + reply::END.len();
-
-impl Listing {
     /// Writes the next message's line, if it has one.
     fn write_line(&self, page: &mut Page, actions: &impl Actions) {
         if actions.is_marked(self.next) {
             return;
         }
         let mut line = Text::new();
-        match self.listed {
-            Listed::Sizes => line.put_listing(self.next, actions.message_bytes(self.next)),
-            Listed::UniqueIds => line.put_unique_id(self.next, &actions.unique_id(self.next)),
+        match self.column {
+            Column::Sizes => line.put_listing(self.next, actions.message_bytes(self.next)),
+            Column::UniqueIds => line.put_unique_id(self.next, &actions.unique_id(self.next)),
         };
         put(page, line.put(b"\r\n").bytes());
     }

@@ -8,7 +8,7 @@ use crate::cut::Cut;
 use crate::number::MessageNumber;
 use crate::reply::{self, Reply, Text};
 
-use super::listing::{Listed, Listing};
+use super::listing::{Column, Listing};
 use super::retrieval::Retrieval;
 use super::{Expect, Goodbye, MarkedMaildrop, Session, WaitsFor};
 
@@ -30,8 +30,8 @@ impl Session {
                     .put(b"\r\n")
                     .send(actions);
             }
-            Command::List(None) => self.begin_listing(Listing::of(Listed::Sizes), actions),
-            Command::UniqueIds(None) => self.begin_listing(Listing::of(Listed::UniqueIds), actions),
+            Command::List(None) => self.list(Listing::of(Column::Sizes), reply::LIST_FOLLOWS, actions),
+            Command::UniqueIds(None) => self.list(Listing::of(Column::UniqueIds), reply::LIST_FOLLOWS, actions),
             Command::List(Some(message)) => self.on_message(message, actions, |_, message, actions| {
                 let bytes = actions.message_bytes(message);
                 Text::new().put(b"+OK ").put_listing(message, bytes).put(b"\r\n").send(actions);
