@@ -1,14 +1,17 @@
-//! What an attempt works with: the queue, and the parts of the core.
+//! What an attempt works with: its entry, the queue, and the parts of the core.
 
+use store::{MessageInfo, OUTBOX, OutboxEntry, Refusal};
 use tasks::{Continuation, FrameId};
 
-use super::Point;
 use super::context::Context;
 use super::state::Queue;
+use super::{Place, Point};
 
 /// The queue and the parts of the core, lent to one attempt for one step.
 pub(super) struct AttemptCx<'a, 'c> {
     pub(super) frame: FrameId,
+    /// Where the entry lies.
+    pub(super) place: Place,
     pub(super) queue: &'a mut Queue,
     pub(super) parts: &'a mut Context<'c>,
 }
@@ -16,5 +19,19 @@ pub(super) struct AttemptCx<'a, 'c> {
 impl AttemptCx<'_, '_> {
     pub(super) fn continuation(&self, point: Point) -> Continuation {
         Continuation { frame: self.frame, entry: point.entry() }
+    }
+
+    /// The message of the entry.
+    ///
+    /// Errors: `NoSuchMessage`: it was deleted.
+    pub(super) fn info(&self) -> Result<MessageInfo, Refusal> {
+        let (account, uid) = self.place;
+        self.parts.store.own.store.message(account, OUTBOX, uid).ok_or(Refusal::NoSuchMessage)
+    }
+
+    /// What the outbox says of the entry. `None`: a rebuild has found it.
+    pub(super) fn record(&self) -> Option<OutboxEntry> {
+        let (account, uid) = self.place;
+        self.parts.store.own.store.outbox_entry(account, uid)
     }
 }

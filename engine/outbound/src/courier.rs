@@ -22,43 +22,60 @@
 use alloc::boxed::Box;
 
 use machine::{Instant, Micros};
-use relay::{Envelope, destinations, schedule::Next};
+use net::ConnectionId;
+use relay::{destinations, schedule::Next};
 use resolver::{Known, QuestionNumber};
-use store::{EntryChange, MessageInfo, OUTBOX, OutboxEntry, Outcome, Refusal};
+use store::{Outcome, Refusal};
 
 use super::Place;
+use super::arrivals::ArrivalNotes;
 use super::attempt::AttemptCx;
-use super::entry::Entry;
-use super::policies::Inquiry;
-use super::progress::{EntryReader, LocalDelivery, Round, Wait};
+use super::connection::OutboundConnection;
+use super::entry::{Entry, OpenedEntry};
+use super::inquiring::Inquiry;
+use super::local_delivery::LocalDelivery;
+use super::opening;
+use super::reader::{EntryReader, PartArrival};
 use super::road::Road;
-use super::seal::Seal;
-use super::secrecy::Line;
-use super::stages::{AGAIN, Come, Deed, Notice, Stage, Way};
-use super::state::Ended;
+use super::round::Round;
+use super::sealing::ArcSeal;
+use super::stages::{AGAIN, Come, Deed, Stage, StepResult, Way};
+use super::state::{DestinationTry, Ended};
+use super::unreadable::{Notice, tell_operator};
 use super::why::Why;
+
+mod bringing;
+mod calling;
+mod sorting;
 
 /// The longest delay before an entry with an unreadable beginning is read again. The delay grows
 /// by a minute each time.
 const DAMAGED_AGAIN_MAX: Micros = Micros::from_secs(60 * 60);
 
-/// Who brings one entry to all for whom it stands.
+/// A delivery attempt for one entry. Its parts do the work, and know nothing of each other's state;
+/// what one of them comes to decides the next stage.
 pub(super) struct Courier {
-    pub(super) place: Place,
-    pub(super) stage: Stage,
-    pub(super) wait: Wait,
-    pub(super) reader: EntryReader,
-    pub(super) entry: Option<Entry>,
-    pub(super) round: Round,
+    place: Place,
+    stage: Stage,
+    /// What the stage has asked for has not come.
+    is_waiting: bool,
+    reader: EntryReader,
+    /// `None` until the entry is opened, and for one that cannot be read.
+    entry: Option<Entry>,
+    round: Round,
     /// Its head cannot be read, and its account is told.
-    pub(super) notice: Option<Notice>,
-    pub(super) delivery: LocalDelivery,
-    /// What is said of the letter to those to whom it is sent on.
-    pub(super) seal: Seal,
-    pub(super) road: Road,
-    /// What he asks of the domain's web server.
-    pub(super) inquiry: Option<Box<Inquiry>>,
-    pub(super) line: Option<Line>,
+    notice: Option<Notice>,
+    delivery: LocalDelivery,
+    notes: ArrivalNotes,
+    /// What is said of the message to those to whom it is forwarded.
+    seal: ArcSeal,
+    /// There is one from [`Stage::Sought`] on until all recipients on it are settled; and while a
+    /// connection is kept.
+    road: Option<Road>,
+    destination_try: DestinationTry,
+    /// There is one in [`Stage::Inquired`].
+    inquiry: Option<Box<Inquiry>>,
+    connection: Option<Box<OutboundConnection>>,
 }
 
 impl Courier {
@@ -66,16 +83,18 @@ impl Courier {
         Courier {
             place,
             stage: Stage::Opened,
-            wait: Wait::default(),
-            reader: EntryReader::default(),
+            is_waiting: false,
+            reader: EntryReader::new(),
             entry: None,
             round: Round::default(),
             notice: None,
             delivery: LocalDelivery::default(),
-            seal: Seal::Unknown,
-            road: Road::default(),
+            notes: ArrivalNotes::default(),
+            seal: ArcSeal::new(),
+            road: None,
+            destination_try: DestinationTry::NotTried,
             inquiry: None,
-            line: None,
+            connection: None,
         }
     }
 
@@ -83,52 +102,54 @@ impl Courier {
         self.place
     }
 
-    /// How it has ended for its entry, which is tried again then.
-    pub(super) fn ended(self, next: Option<Instant>) -> Ended {
-        // Where no delivery was tried, an earlier reason stays.
-        let is_news = |why: &&Why| self.wait.has_set_out || matches!(why, Why::Full);
-        let why = self.round.later.last().map(|(_, why)| why).filter(is_news);
-        let is_unread = self.round.is_damaged || self.notice.is_some();
-        let words = if is_unread { Some(self.why_unreadable().words()) } else { why.map(Why::words) };
-        let is_left = self.is_left_unreadable();
-        Ended {
-            place: self.place,
-            next,
-            has_set_out: self.wait.has_set_out,
-            waits_behind: self.wait.waits_behind,
-            is_left,
-            words,
-        }
+    /// The connection to a host, if there is one.
+    pub(super) fn connection(&self) -> Option<ConnectionId> {
+        self.connection.as_ref().map(|connection| connection.connection())
     }
 
-    /// Goes on as far as he can without waiting.
+    /// How it has ended for its entry, which is tried again then.
+    pub(super) fn ended(self, next: Option<Instant>) -> Ended {
+        assert!(self.road.is_none() && self.connection.is_none(), "an attempt that ends has left its road");
+        // Where no delivery was tried, an earlier reason stays.
+        let is_news = |why: &&Why| self.destination_try == DestinationTry::OnRoad || matches!(why, Why::Full);
+        let why = self.round.last_reason().filter(is_news);
+        let is_unread = self.round.is_damaged() || self.notice.is_some();
+        let words = if is_unread { Some(self.why_unreadable().words()) } else { why.map(Why::words) };
+        // A disk may read it later; what its head says stays as it is.
+        let is_left = self.notice.is_some_and(Notice::is_told) && !self.round.is_damaged();
+        Ended { place: self.place, next, destination_try: self.destination_try, is_left, words }
+    }
+
+    fn why_unreadable(&self) -> Why {
+        if self.round.is_damaged() { Why::Damaged } else { Why::Unreadable }
+    }
+
+    /// Goes on as far as it can without waiting.
     pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
-        while !self.wait.is_waiting {
-            let asked = match self.stage {
-                Stage::Opened => self.read(self.reader.beginning.next(), cx),
+        while !self.is_waiting {
+            let result = match self.stage {
+                Stage::Opened => self.reader.read_beginning(cx).map(|()| StepResult::Waits),
                 Stage::Sorted => self.sort(cx),
                 Stage::Brought(deed) => self.bring(deed, cx),
                 Stage::Handed(deed) => self.hand(deed, cx),
-                Stage::Delivered(_) | Stage::Sealed => {
-                    self.wait.is_waiting = true;
-                    Ok(())
-                }
+                Stage::Delivered(_) | Stage::Sealed => Ok(StepResult::Waits),
                 Stage::Hashed => self.hash(cx),
                 Stage::Marked => self.mark(cx),
-                Stage::Forgotten => self.forget(cx),
-                Stage::Sought => self.seek(cx),
-                Stage::Inquired => self.inquire(cx),
-                Stage::Called => self.call(cx),
+                Stage::Forgotten => self.notes.forget(cx).map(|()| StepResult::Waits),
+                Stage::Sought => Ok(self.seek(cx)),
+                Stage::Inquired => Ok(self.inquire(cx)),
+                Stage::Called => Ok(self.call(cx)),
                 Stage::Spoken => self.speak(cx),
                 Stage::Removed => self.remove(cx),
                 Stage::Over(next) => {
-                    self.drop_letter(cx);
+                    self.delivery.abort(cx);
                     return Way::Over(next);
                 }
             };
-            match asked {
-                Ok(()) if core::mem::take(&mut self.wait.has_computed) => return Way::Computes,
-                Ok(()) => {}
+            match result {
+                Ok(StepResult::GoesOn) => {}
+                Ok(StepResult::Waits) => self.is_waiting = true,
+                Ok(StepResult::Computes) => return Way::Computes,
                 Err(refusal) if self.has_to_insist(refusal) => return Way::Turn,
                 Err(refusal) => self.refused(refusal, cx),
             }
@@ -136,27 +157,27 @@ impl Courier {
         Way::Waits
     }
 
-    /// What he has asked the store for has come, or is done. Then he goes on.
+    /// What it has asked the store for has come, or is done. Then it goes on.
     pub(super) fn woken(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> Way {
         if !self.has_asked_for(&outcome) {
             return self.go_on(cx);
         }
-        self.wait.is_waiting = false;
+        self.is_waiting = false;
         match outcome {
             Outcome::Changed => match self.stage {
                 Stage::Removed => self.stage = Stage::Over(None),
                 Stage::Forgotten => {
-                    self.delivery.arrivals.pop();
+                    self.notes.forgotten();
                     self.stage = Stage::Sorted;
                 }
                 _ => {
-                    self.round.to_mark = EntryChange::default();
+                    self.round.marked();
                     self.stage = Stage::Sorted;
                 }
             },
             Outcome::Delivered => {
                 if let Stage::Delivered(deed) = self.stage {
-                    self.delivery.letter = None;
+                    self.delivery.came();
                     self.came(deed);
                 }
             }
@@ -168,7 +189,8 @@ impl Courier {
         self.go_on(cx)
     }
 
-    /// Whether this is an answer to what he waits for. Of a letter that was given up something may still come.
+    /// Whether this is an answer to what it waits for. Of a delivery that was given up something may
+    /// still come.
     fn has_asked_for(&self, outcome: &Outcome) -> bool {
         match (outcome, self.stage) {
             (Outcome::Changed, Stage::Marked | Stage::Forgotten | Stage::Removed) => true,
@@ -181,27 +203,74 @@ impl Courier {
         }
     }
 
-    pub(super) fn name_known(&mut self, number: QuestionNumber, known: Known, cx: &mut AttemptCx<'_, '_>) -> Way {
-        if self.stage == Stage::Sought && self.road.learn(number, known) {
-            self.wait.is_waiting = false;
+    /// A part of the entry has come that it has asked for, or cannot be read.
+    pub(super) fn part_arrived(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> Way {
+        let arrival = self.reader.arrived(outcome, cx);
+        // It may wait for something else by now.
+        self.is_waiting &= arrival == PartArrival::Unwanted;
+        match arrival {
+            PartArrival::Beginning => self.open(self.reader.has_all(cx), cx),
+            PartArrival::Refused(refusal) => self.refused(refusal, cx),
+            PartArrival::Message | PartArrival::Another | PartArrival::Unwanted => {}
         }
         self.go_on(cx)
     }
 
-    /// The machine stops: a letter of which a peer has every byte is waited for, and what goes to the disk; all else is given up.
-    pub(super) fn stopping(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
-        self.drop_kept(cx);
-        if self.is_at(Stage::Opened) { Way::Waits } else { self.called_back(cx) }
+    /// Opens the entry, if enough of its beginning is there. `is_all`: no more of it comes.
+    fn open(&mut self, is_all: bool, cx: &mut AttemptCx<'_, '_>) {
+        match opening::open(self.reader.beginning(), is_all, cx) {
+            OpenedEntry::Partial => {}
+            OpenedEntry::Whole { entry, signatures, message_at } => {
+                self.reader.opened(signatures, message_at);
+                (self.entry, self.stage) = (Some(entry), Stage::Sorted);
+            }
+            OpenedEntry::Unreadable => self.cannot_be_read(cx),
+            OpenedEntry::Gone => self.stage = Stage::Over(None),
+        }
     }
 
-    /// His entry is wanted back: he has done nothing with it, unless a host may have the letter, or something is on its way to the disk.
+    /// The head of the entry cannot be read: that is told.
+    fn cannot_be_read(&mut self, cx: &mut AttemptCx<'_, '_>) {
+        tell_operator(&self.why_unreadable(), cx);
+        (self.notice, self.stage) = (Some(Notice::Wanted), Stage::Sorted);
+    }
+
+    /// The answer to a question that it has asked of name servers.
+    pub(super) fn name_known(&mut self, number: QuestionNumber, known: Known, cx: &mut AttemptCx<'_, '_>) -> Way {
+        if self.stage == Stage::Sought && self.road.as_mut().is_some_and(|road| road.learn(number, known)) {
+            self.is_waiting = false;
+        }
+        self.go_on(cx)
+    }
+
+    /// The signature that was asked for was computed.
+    pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+        assert!(self.stage == Stage::Sealed, "a signature comes only while the attempt waits for it");
+        self.is_waiting = false;
+        self.sealed(cx);
+        self.go_on(cx)
+    }
+
+    /// The machine stops: a message of which a peer has every byte is waited for, and what goes to
+    /// the disk; all else is given up.
+    pub(super) fn stopping(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+        self.drop_kept(cx);
+        if self.stage == Stage::Opened { Way::Waits } else { self.called_back(cx) }
+    }
+
+    /// Its entry is wanted back: it has done nothing with it, unless a host may have the message, or
+    /// something is on its way to the disk.
     pub(super) fn called_back(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         match self.stage {
             Stage::Opened | Stage::Hashed | Stage::Sealed => Way::Over(Some(Instant::START)),
-            Stage::Spoken if self.line.as_ref().is_some_and(Line::is_said) => Way::Waits,
+            Stage::Spoken if self.connection.as_ref().is_some_and(|connection| connection.is_said()) => Way::Waits,
             Stage::Sought | Stage::Inquired | Stage::Called | Stage::Spoken => {
-                self.drop_address(cx);
-                self.hang_up(cx);
+                if let Some(inquiry) = &mut self.inquiry {
+                    inquiry.hang_up(cx);
+                }
+                if self.connection.is_some() {
+                    self.hang_up(cx);
+                }
                 self.leave_road(destinations::Ended::Unknown, cx);
                 Way::Over(Some(Instant::START))
             }
@@ -209,7 +278,8 @@ impl Courier {
         }
     }
 
-    /// Whether he asks for the same again: the store has too much to do, or no room for a mark. Who went away without that would bring everything once more.
+    /// Whether it asks for the same again: the store has too much to do, or no room for a mark. An
+    /// attempt that ended without the mark would deliver everything once more.
     fn has_to_insist(&self, refusal: Refusal) -> bool {
         refusal == Refusal::Busy || (self.stage, refusal) == (Stage::Marked, Refusal::DiskFull)
     }
@@ -220,34 +290,16 @@ impl Courier {
         !matches!(self.stage, Stage::Handed(_) | Stage::Delivered(_)) && self.has_to_insist(refusal)
     }
 
-    pub(super) fn refused(&mut self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) {
-        self.round.is_damaged |= matches!(refusal, Refusal::Damaged | Refusal::Unreadable);
+    fn refused(&mut self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) {
+        self.round.refused(refusal);
         match (self.stage, refusal) {
             (Stage::Brought(deed) | Stage::Handed(deed) | Stage::Delivered(deed), refusal) => {
-                self.drop_letter(cx);
-                self.want_no_part();
-                match (deed, refusal) {
-                    (_, Refusal::Arrived) => self.came(deed),
-                    (Deed::Letter(bit, _), Refusal::OverQuota) => {
-                        cx.queue.standings.tried(self.place);
-                        self.settle_here(bit, Come::Later(Why::Full), cx);
-                    }
-                    (Deed::Letter(bit, _), Refusal::LargerThanQuota) => {
-                        self.settle_here(bit, Come::Never(Why::NeverFits), cx);
-                    }
-                    (Deed::Letter(bit, _) | Deed::SentOn(bit), Refusal::Damaged | Refusal::Unreadable) => {
-                        self.settle_here(bit, Come::Later(Why::Damaged), cx);
-                    }
-                    // The letter was to go back with it, and does not.
-                    (Deed::Report(_), Refusal::Damaged | Refusal::Unreadable) => self.stage = Stage::Brought(deed),
-                    _ => {
-                        self.round.has_no_room |= is_for_want_of_room(refusal);
-                        self.put_off(deed);
-                    }
-                }
+                self.delivery.abort(cx);
+                self.reader.want_nothing();
+                self.delivery_refused(deed, refusal, cx);
             }
             (Stage::Forgotten, Refusal::NoSuchNote | Refusal::NoSuchAccount) => {
-                self.delivery.arrivals.pop();
+                self.notes.forgotten();
                 self.stage = Stage::Sorted;
             }
             (Stage::Spoken, _) => self.body_lost(),
@@ -256,17 +308,44 @@ impl Courier {
             (Stage::Hashed, Refusal::Unreadable) if self.next_attempt(cx) != Next::GiveUp => {
                 self.stage = Stage::Over(Some(self.after_damage(cx)));
             }
-            (Stage::Hashed, Refusal::Damaged | Refusal::Unreadable) => self.leave_unsealed(),
+            (Stage::Hashed, Refusal::Damaged | Refusal::Unreadable) => {
+                // It may go as far as it comes without a seal.
+                self.seal.leave_out();
+                self.stage = Stage::Sorted;
+            }
             (stage, Refusal::Damaged | Refusal::Unreadable) => match stage {
-                Stage::Opened if self.has_head(cx) => self.look_at_beginning(true, cx),
-                Stage::Opened if self.next_attempt(cx) == Next::GiveUp => self.is_unreadable(cx),
+                Stage::Opened if opening::has_head(self.reader.beginning(), cx) => self.open(true, cx),
+                Stage::Opened if self.next_attempt(cx) == Next::GiveUp => self.cannot_be_read(cx),
                 _ => self.stage = Stage::Over(Some(self.after_damage(cx))),
             },
             _ => self.stage = Stage::Over(Some(cx.parts.turn.now + AGAIN)),
         }
     }
 
-    /// This came of it for somebody here.
+    /// The store has refused a delivery to an account of this machine, which is given up.
+    fn delivery_refused(&mut self, deed: Deed, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) {
+        match (deed, refusal) {
+            (_, Refusal::Arrived) => self.came(deed),
+            (Deed::Letter(bit, _), Refusal::OverQuota) => {
+                cx.queue.standings.tried(self.place);
+                self.settle_here(bit, Come::Later(Why::Full), cx);
+            }
+            (Deed::Letter(bit, _), Refusal::LargerThanQuota) => {
+                self.settle_here(bit, Come::Never(Why::NeverFits), cx);
+            }
+            (Deed::Letter(bit, _) | Deed::SentOn(bit), Refusal::Damaged | Refusal::Unreadable) => {
+                self.settle_here(bit, Come::Later(Why::Damaged), cx);
+            }
+            // The message was to go back with it, and does not.
+            (Deed::Report(_), Refusal::Damaged | Refusal::Unreadable) => self.stage = Stage::Brought(deed),
+            _ => {
+                self.round.delivery_refused(refusal);
+                self.put_off(deed);
+            }
+        }
+    }
+
+    /// This came of it for a recipient here.
     fn settle_here(&mut self, bit: u8, come: Come, cx: &AttemptCx<'_, '_>) {
         self.settle(bit, come, cx);
         self.stage = Stage::Sorted;
@@ -276,53 +355,25 @@ impl Courier {
     fn put_off(&mut self, deed: Deed) {
         match deed {
             Deed::Letter(bit, _) | Deed::SentOn(bit) | Deed::Report(bit) | Deed::Arrival(bit) => {
-                self.round.put_off |= 1 << bit;
-                self.round.failed.retain(|(failed, _)| *failed != bit);
+                self.round.put_off_one(bit);
             }
-            Deed::Delay => self.round.is_delay_put_off = true,
+            Deed::Delay => self.round.put_off_delay(),
             Deed::Notice => self.notice = Some(Notice::PutOff),
         }
         self.stage = Stage::Sorted;
     }
 
-    pub(super) fn drop_letter(&mut self, cx: &mut AttemptCx<'_, '_>) {
-        if let Some(letter) = self.delivery.letter.take() {
-            cx.parts.store.abort(letter);
-        }
-    }
-
-    pub(super) fn info(&self, cx: &AttemptCx<'_, '_>) -> Result<MessageInfo, Refusal> {
-        let (account, uid) = self.place;
-        cx.parts.store.own.store.message(account, OUTBOX, uid).ok_or(Refusal::NoSuchMessage)
-    }
-
-    /// What the outbox says of the entry. `None`: a rebuild has found it.
-    pub(super) fn record(&self, cx: &AttemptCx<'_, '_>) -> Option<OutboxEntry> {
-        let (account, uid) = self.place;
-        cx.parts.store.own.store.outbox_entry(account, uid)
-    }
-
-    /// When it is looked at again of which nobody knows whom it is for. A disk may get over that, and mostly it does not.
-    pub(super) fn after_damage(&self, cx: &mut AttemptCx<'_, '_>) -> Instant {
+    /// When an entry is read again that could not be read. A disk may get over that, and mostly it
+    /// does not.
+    fn after_damage(&self, cx: &mut AttemptCx<'_, '_>) -> Instant {
         cx.queue.standings.tried(self.place);
         let tries = cx.queue.standings.of(self.place).map_or(0, |standing| standing.tries);
         cx.parts.turn.now + Micros(AGAIN.0.saturating_mul(tries.into())).min(DAMAGED_AGAIN_MAX)
     }
 
-    pub(super) fn envelope(&self) -> Option<&Envelope> {
-        self.entry.as_ref().map(|entry| &entry.envelope)
+    /// The entry, which was opened.
+    fn entry(&self) -> &Entry {
+        let Some(entry) = &self.entry else { unreachable!("the entry was not opened") };
+        entry
     }
-
-    pub(super) fn stage(&mut self, stage: Stage) {
-        self.stage = stage;
-    }
-
-    pub(super) fn is_at(&self, stage: Stage) -> bool {
-        self.stage == stage
-    }
-}
-
-/// Whether a mailbox or the disk has no room. That lasts until messages are deleted.
-fn is_for_want_of_room(refusal: Refusal) -> bool {
-    matches!(refusal, Refusal::OverQuota | Refusal::LargerThanQuota | Refusal::DiskFull | Refusal::IndexFull)
 }

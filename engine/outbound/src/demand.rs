@@ -8,16 +8,16 @@
 //! Answers to: RFC 7672 sections 2.1 and 2.2, RFC 8461 section 2.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
-use dns::{Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
+use dns::{Knowledge, Missing, Name, Question, Record, RecordKind};
 use relay::route::{Hop, Route, Target, Unroutable, Us, route};
 use relay::sts::Mode;
 use tls::Published;
 
 use super::context::Context;
-use super::policies::{Inquiry, Look, Policies};
-use super::secrecy::{Barred, Host};
+use super::host::{Barred, Demand, Host, Hosts};
+use super::inquiring::Inquiry;
+use super::policies::{Look, Policies};
 
 /// What was found of a way.
 pub(super) enum Found {
@@ -54,20 +54,6 @@ pub(super) fn find(
     let others = missing.map(|why| Ok(Err(Barred::by(Unroutable::Unknown(why)))));
     let hosts = hops.into_iter().map(with_demand).chain(others).collect::<Result<Hosts, Missing>>()?;
     Ok(Ok(Found::Hosts(hosts)))
-}
-
-/// Hosts to be called, the first one first, or why one is not.
-pub(super) type Hosts = Vec<Result<Host, Barred>>;
-
-/// What is demanded.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Demand {
-    /// Nothing.
-    Nothing,
-    /// TLS, with one of these certificates; none: with any, since what is published is of no use (RFC 7672 section 2.2).
-    Tls(Vec<Published>),
-    /// Nobody knows now.
-    Unknown(Unanswered),
 }
 
 impl Demand {

@@ -6,13 +6,16 @@
 
 use alloc::vec::Vec;
 
-use accounts::entries::together;
-use machine::Instant;
-use relay::Envelope;
+use accounts::entries::{self, together};
+use machine::{Instant, UnixTime};
 use relay::loops::Mark;
-use store::{EntrySource, EntryState, OUTBOX, OutboxEntry, Packing, Store};
+use relay::report::Kind;
+use relay::schedule::LIFETIME;
+use relay::{Envelope, Letter, Recipient};
+use store::{AccountId, EntrySource, EntryState, MessageInfo, OUTBOX, OutboxEntry, Packing, Store};
 
 use super::Place;
+use super::stages::bits;
 use super::standing::State;
 
 /// Recipients that an entry stands for at most.
@@ -29,19 +32,140 @@ pub(super) enum Nature {
     ComesBack,
 }
 
-/// What an entry holds.
+/// What an entry holds, as its head says. It does not change while an attempt has the entry.
+///
+/// Invariant: each recipient has a bit. The recipient with bit 0 is the first one for which the
+/// entry stands.
 pub(super) struct Entry {
-    pub(super) envelope: Envelope,
-    /// Where the letter goes on below its signatures.
-    pub(super) letter_at: u32,
-    pub(super) nature: Nature,
-    /// The number of the first recipient for whom it stands, and the bits of all of them.
-    pub(super) first: usize,
-    pub(super) wanted: u16,
+    account: AccountId,
+    envelope: Envelope,
+    nature: Nature,
+    /// The number of the first recipient for which it stands, and the bits of all of them.
+    first: usize,
+    wanted: u16,
     /// What its record says of each of them.
-    pub(super) packing: Packing,
-    /// The letter's header, or its beginning.
-    pub(super) header: Vec<u8>,
+    packing: Packing,
+    /// The message's header, or its beginning.
+    header: Vec<u8>,
+}
+
+/// Bytes of a message's header that a report shows at most.
+const HEADER_BYTES_MAX: usize = 8 * 1024;
+
+impl Entry {
+    /// The entry of this account with this envelope, for the recipients from number `first` on.
+    /// `message`: how the message begins. `None`: the envelope has no such recipient.
+    pub(super) fn posted(account: AccountId, envelope: Envelope, first: usize, message: &[u8]) -> Option<Entry> {
+        let packing = entries::packing_of(envelope.recipients.get(first)?);
+        let wanted = ((1u32 << together(&envelope, first)) - 1) as u16;
+        let header = shown_header(message);
+        Some(Entry { account, envelope, nature: Nature::Posted, first, wanted, packing, header })
+    }
+
+    /// A message that came for an account which forwards its mail. `wanted`: the bits of the
+    /// recipients in the envelope that get it.
+    pub(super) fn arrived(
+        account: AccountId,
+        envelope: Envelope,
+        (nature, wanted): (Nature, u16),
+        message: &[u8],
+    ) -> Entry {
+        let header = shown_header(message);
+        Entry { account, envelope, nature, first: 0, wanted, packing: Packing::Done, header }
+    }
+
+    /// The account in whose outbox it lies.
+    pub(super) fn account(&self) -> AccountId {
+        self.account
+    }
+
+    pub(super) fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    pub(super) fn nature(&self) -> Nature {
+        self.nature
+    }
+
+    /// Whether it has an envelope: it did not come for an account that forwards its mail.
+    pub(super) fn is_posted(&self) -> bool {
+        self.nature == Nature::Posted
+    }
+
+    /// The bits of all recipients for which it stands.
+    pub(super) fn all(&self) -> u16 {
+        self.wanted
+    }
+
+    /// What its record says of each of them.
+    pub(super) fn packing(&self) -> Packing {
+        self.packing
+    }
+
+    /// The recipient that has this bit.
+    pub(super) fn recipient(&self, bit: u8) -> Option<&Recipient> {
+        self.envelope.recipients.get(self.first + usize::from(bit))
+    }
+
+    /// The address of that recipient.
+    pub(super) fn address(&self, bit: u8) -> &str {
+        self.recipient(bit).map_or("", |recipient| &recipient.address)
+    }
+
+    /// The message's header, as much of it as a report shows.
+    pub(super) fn header(&self) -> &[u8] {
+        &self.header
+    }
+
+    /// The message of so many octets as it goes to a host, for the recipients with these bits.
+    pub(super) fn for_host(&self, recipients: u16, octets: u32) -> Letter {
+        // The client knows them by their bits.
+        let known = |bit: u8| Some(Recipient { number: bit.into(), ..self.recipient(bit)?.clone() });
+        let recipients = bits(recipients).filter_map(known).collect();
+        Letter { envelope: Envelope { recipients, ..self.envelope.clone() }, bytes: octets.into() }
+    }
+
+    /// What stands above the message when it comes to an account of this machine.
+    pub(super) fn return_path(&self) -> Vec<u8> {
+        let mut field = [0; message::RETURN_PATH_BYTES_MAX];
+        let length = message::return_path(&self.envelope.reverse_path, &mut field).unwrap_or(0);
+        field.get(..length).unwrap_or_default().to_vec()
+    }
+
+    /// When the message was first to be delivered: when it came, or until when it was held.
+    pub(super) fn released(&self, info: MessageInfo) -> UnixTime {
+        self.envelope.held_until.map_or(info.internal_date, |until| until.max(info.internal_date))
+    }
+
+    /// The delay that its sender is told of.
+    pub(super) fn delayed(&self, info: MessageInfo) -> Kind {
+        Kind::Delayed { until: UnixTime(self.released(info).0.saturating_add(LIFETIME.0)) }
+    }
+}
+
+/// Whether a message that begins so shows as much of its header as a report does.
+pub(super) fn has_shown_header(message: &[u8]) -> bool {
+    message.len() >= HEADER_BYTES_MAX || memchr::memmem::find(message, b"\r\n\r\n").is_some()
+}
+
+/// As much of a message's header as a report shows: whole lines.
+fn shown_header(message: &[u8]) -> Vec<u8> {
+    let end = memchr::memmem::find(message, b"\r\n\r\n").map_or(message.len(), |at| at + 2);
+    let header = message.get(..end.min(HEADER_BYTES_MAX)).unwrap_or_default();
+    header.get(..memchr::memrchr(b'\n', header).map_or(0, |at| at + 1)).unwrap_or_default().to_vec()
+}
+
+/// What the beginning of an entry says.
+pub(super) enum OpenedEntry {
+    /// More of it is needed.
+    Partial,
+    /// All of what is needed. `signatures`: how many octets of it are the message's signatures;
+    /// `message_at`: where the message goes on.
+    Whole { entry: Entry, signatures: usize, message_at: u32 },
+    /// It names no recipients.
+    Unreadable,
+    /// The account of the entry is gone, and the entry with it.
+    Gone,
 }
 
 /// Whether it came in for an account that forwards its mail.
@@ -50,7 +174,7 @@ pub(super) fn is_arriving(record: Option<OutboxEntry>) -> bool {
 }
 
 /// The recipients that an entry stands for. A lost entry may stand for any recipient of its envelope.
-pub(super) fn recipients(envelope: &Envelope, record: Option<OutboxEntry>) -> &[relay::Recipient] {
+pub(super) fn recipients(envelope: &Envelope, record: Option<OutboxEntry>) -> &[Recipient] {
     let Some(record) = record else { return &envelope.recipients };
     let all = envelope.recipients.get(record.first()..).unwrap_or_default();
     all.get(..together(envelope, record.first())).unwrap_or_default()

@@ -25,19 +25,16 @@ use accounts::entries::{domain_of, entries_for, envelope_of};
 use configuration::Keep;
 use message::header::Header;
 use relay::loops::{self, Mark};
+use relay::report::{self, Kind};
 use relay::srs::{self, Restored};
 use relay::{Content, Envelope, Script, envelope};
-use store::{Packing, Recipient, Refusal};
+use store::{AccountId, Recipient, Refusal};
 
 use super::attempt::AttemptCx;
 use super::authentic::{is_authentic, unproved_author};
 use super::context::Context;
-use super::courier::Courier;
-use super::entry::{Entry, Nature};
-use super::parts::shown_header;
-use super::seal::Seal;
-use super::stages::{Deed, Stage, bits};
-use super::why::Why;
+use super::entry::{Entry, Nature, OpenedEntry};
+use super::stages::Deed;
 
 /// Bytes of a header that are looked at.
 const HEADER_BYTES_MAX: usize = 128 * 1024;
@@ -45,99 +42,69 @@ const HEADER_BYTES_MAX: usize = 128 * 1024;
 /// The bit of the account whose mail is sent on.
 pub(super) const OWN: u8 = 0;
 
-impl Courier {
-    /// More of a message that came so has been read. `is_all`: no more comes. When all of its
-    /// header is there, its recipients are known.
-    pub(super) fn arrival_read(&mut self, is_all: bool, cx: &AttemptCx<'_, '_>) {
-        let beginning = self.reader.beginning.octets();
-        let end = memchr::memmem::find(beginning, b"\r\n\r\n").map(|at| at + 2);
-        if end.is_none() && !is_all && beginning.len() < HEADER_BYTES_MAX {
-            return;
-        }
-        let mut header = core::mem::take(&mut self.reader.beginning).into_octets();
-        header.truncate(end.unwrap_or(header.len()));
-        self.entry = self.arrived(&header, cx);
-        self.stage = if self.entry.is_some() { Stage::Sorted } else { Stage::Over(None) };
+/// Opens a message that came so, of which this much was read. `is_all`: no more comes. When all of
+/// its header is there, its recipients are known.
+pub(super) fn arrival(beginning: &[u8], is_all: bool, cx: &AttemptCx<'_, '_>) -> OpenedEntry {
+    let end = memchr::memmem::find(beginning, b"\r\n\r\n").map(|at| at + 2);
+    if end.is_none() && !is_all && beginning.len() < HEADER_BYTES_MAX {
+        return OpenedEntry::Partial;
     }
+    let header = beginning.get(..end.unwrap_or(beginning.len())).unwrap_or_default();
+    let (Context { store, directory, .. }, hostname) = (&*cx.parts, cx.queue.config.hostname());
+    let Some(own) = store.account(cx.place.0).map(|account| account.address) else { return OpenedEntry::Gone };
+    let (reverse_path, message_at) = reverse_path(header);
+    let forwarding = directory.forwarding(own);
+    let others = forwarding.into_iter().flat_map(|forwarding| &forwarding.addresses);
+    let addresses: Vec<String> = core::iter::once(own).chain(others.map(|to| to.as_str())).map(String::from).collect();
+    let (all, kept) = ((1u32 << addresses.len()) - 1, 1 << OWN);
+    let mark = mark_of(own, header, cx.parts);
+    let is_back = forwarding.is_some() && has_mark(mark, header);
+    let is_forged = || unproved_author(header, hostname).is_some_and(|author| directory.is_aligned(&author, hostname));
+    let wanted = match forwarding.map(|forwarding| forwarding.keep) {
+        None => kept,
+        _ if is_back || is_forged() => kept,
+        Some(Keep::Copy) => all,
+        Some(Keep::Nothing) => all & !kept,
+    };
+    let script = if header.is_ascii() { Script::Ascii } else { Script::Utf8 };
+    let recipients = addresses.into_iter().enumerate().map(|(number, address)| relay::Recipient {
+        number: number as u16,
+        address,
+        notify: None,
+        original: None,
+    });
+    let envelope = Envelope { recipients: recipients.collect(), script, ..envelope_of(reverse_path, &[]) };
+    let nature = if is_back { Nature::ComesBack } else { Nature::Arrived(mark) };
+    let message = header.get(message_at..).unwrap_or_default();
+    let entry = Entry::arrived(cx.place.0, envelope, (nature, wanted as u16), message);
+    OpenedEntry::Whole { entry, signatures: 0, message_at: message_at as u32 }
+}
 
-    fn arrived(&self, header: &[u8], cx: &AttemptCx<'_, '_>) -> Option<Entry> {
-        let (Context { store, directory, .. }, hostname) = (&*cx.parts, cx.queue.config.hostname());
-        let own = store.account(self.place.0)?.address;
-        let (reverse_path, letter_at) = reverse_path(header);
-        let forwarding = directory.forwarding(own);
-        let others = forwarding.into_iter().flat_map(|forwarding| &forwarding.addresses);
-        let addresses: Vec<String> =
-            core::iter::once(own).chain(others.map(|to| to.as_str())).map(String::from).collect();
-        let (all, kept) = ((1u32 << addresses.len()) - 1, 1 << OWN);
-        let mark = mark_of(own, header, cx.parts);
-        let is_back = forwarding.is_some() && has_mark(mark, header);
-        let is_forged =
-            || unproved_author(header, hostname).is_some_and(|author| directory.is_aligned(&author, hostname));
-        let wanted = match forwarding.map(|forwarding| forwarding.keep) {
-            None => kept,
-            _ if is_back || is_forged() => kept,
-            Some(Keep::Copy) => all,
-            Some(Keep::Nothing) => all & !kept,
-        };
-        let script = if header.is_ascii() { Script::Ascii } else { Script::Utf8 };
-        let recipients = addresses.into_iter().enumerate().map(|(number, address)| relay::Recipient {
-            number: number as u16,
-            address,
-            notify: None,
-            original: None,
-        });
-        let envelope = Envelope { recipients: recipients.collect(), script, ..envelope_of(reverse_path, &[]) };
-        Some(Entry {
-            envelope,
-            nature: if is_back { Nature::ComesBack } else { Nature::Arrived(mark) },
-            letter_at: letter_at as u32,
-            first: 0,
-            wanted: wanted as u16,
-            packing: Packing::Done,
-            header: shown_header(header.get(letter_at..).unwrap_or_default()),
-        })
-    }
-
-    pub(super) fn is_posted(&self) -> bool {
-        self.entry.as_ref().is_none_or(|entry| entry.nature == Nature::Posted)
-    }
-
-    /// What is to be done next of a letter that came so.
-    pub(super) fn next_of_arrival(&mut self, open: u16) -> Option<Stage> {
-        let bit = bits(open).next()?;
-        if self.entry.as_ref()?.nature == Nature::ComesBack {
-            self.round.failed.push_back((bit, Why::Circle));
-            return Some(Stage::Sorted);
-        }
-        let deed = self.deed_for(bit);
-        let is_open = matches!(deed, Deed::SentOn(_)) && matches!(self.seal, Seal::Unknown);
-        Some(if is_open { Stage::Hashed } else { Stage::Brought(deed) })
-    }
-
-    /// What is brought of it for a recipient.
+impl Entry {
+    /// What is delivered of a message that came so to a recipient.
     pub(super) fn deed_for(&self, bit: u8) -> Deed {
-        if bit == OWN { Deed::Letter(bit, self.place.0) } else { Deed::SentOn(bit) }
+        if bit == OWN { Deed::Letter(bit, self.account()) } else { Deed::SentOn(bit) }
     }
 
-    /// The entry of the outbox by which it goes on to somebody, and what stands there above it.
-    pub(super) fn sent_on(&self, bit: u8, cx: &AttemptCx<'_, '_>) -> Result<(Recipient, Vec<u8>), Refusal> {
-        let (came_in, to) = self.envelope().zip(self.recipient(bit)).ok_or(Refusal::NoSuchMessage)?;
+    /// The entry of the outbox by which it is forwarded to a recipient, and what stands there above
+    /// it. `seal`: the fields of its ARC set.
+    pub(super) fn sent_on(&self, bit: u8, seal: &str, cx: &AttemptCx<'_, '_>) -> Result<(Recipient, Vec<u8>), Refusal> {
+        let (came_in, to) = (self.envelope(), self.recipient(bit).ok_or(Refusal::NoSuchMessage)?);
         let own = self.address(OWN);
         let script = if to.address.is_ascii() { came_in.script } else { Script::Utf8 };
         let reverse_path = self.speaks_for(&came_in.reverse_path, cx);
         let addresses = core::slice::from_ref(&to.address);
-        // Of what bytes it has nobody has counted.
+        // Which bytes it has was not counted.
         let envelope = Envelope { content: Content::EightBit, script, ..envelope_of(&reverse_path, addresses) };
-        let (entry, mut above) = self.posted(&envelope)?;
-        let mark = match self.entry.as_ref().map(|entry| entry.nature) {
-            Some(Nature::Arrived(mark)) => mark.field(),
-            _ => unreachable!("only what came for an account is forwarded, and not twice"),
+        let (entry, mut above) = posted(self.account(), &envelope)?;
+        let Nature::Arrived(mark) = self.nature() else {
+            unreachable!("only what came for an account is forwarded, and not twice")
         };
-        above.extend_from_slice([&delivered_to(own), &mark, self.seal.fields()].concat().as_bytes());
+        above.extend_from_slice([&delivered_to(own), &mark.field(), seal].concat().as_bytes());
         Ok((entry, above))
     }
 
-    /// In whose name a letter is sent on that comes from this one.
+    /// The reverse path under which a message with this one is forwarded.
     fn speaks_for(&self, reverse_path: &str, cx: &AttemptCx<'_, '_>) -> String {
         let is_ours = restored(reverse_path, cx.parts).is_some();
         if reverse_path.is_empty() || is_ours {
@@ -155,7 +122,7 @@ impl Courier {
     /// The sender at another server that gets the reports about a forwarded message. `None`: they
     /// go into the inbox of the account.
     pub(super) fn reports_to(&self, cx: &AttemptCx<'_, '_>) -> Option<String> {
-        let path = &self.envelope()?.reverse_path;
+        let path = &self.envelope().reverse_path;
         let sender = restored(path, cx.parts).or_else(|| (!self.is_posted()).then(|| path.clone()))?;
         (!sender.is_empty() && self.is_sender_authentic(&sender, cx)).then_some(sender)
     }
@@ -163,36 +130,45 @@ impl Courier {
     fn is_sender_authentic(&self, sender: &str, cx: &AttemptCx<'_, '_>) -> bool {
         let (directory, hostname) = (cx.parts.directory, cx.queue.config.hostname());
         let is_local = sender.rsplit_once('@').is_some_and(|(_, domain)| directory.serves(domain));
-        self.entry.as_ref().is_some_and(|entry| is_authentic(&entry.header, sender, hostname, is_local))
+        is_authentic(self.header(), sender, hostname, is_local)
     }
 
     /// Whether this is a message that came for the account and is forwarded. Nothing else has our
     /// `Delivered-To:` field on top. Below other envelopes there is a `Received:` field, or the
     /// first field of a webmail message or a report.
     pub(super) fn is_sent_on(&self, cx: &AttemptCx<'_, '_>) -> bool {
-        let Some((entry, own)) = self.entry.as_ref().zip(self.account_address(cx)) else { return false };
-        !self.is_posted() || entry.header.starts_with(delivered_to(own).as_bytes())
+        let Some(own) = account_address(cx) else { return false };
+        !self.is_posted() || self.header().starts_with(delivered_to(own).as_bytes())
     }
 
-    /// The address of the account that has this outbox.
-    pub(super) fn account_address<'a>(&self, cx: &'a AttemptCx<'_, '_>) -> Option<&'a str> {
-        Some(cx.parts.store.account(self.place.0)?.address)
+    /// Whether the sender is to be told this of a recipient.
+    pub(super) fn is_told(&self, bit: u8, kind: Kind, cx: &AttemptCx<'_, '_>) -> bool {
+        let (envelope, Some(recipient)) = (self.envelope(), self.recipient(bit)) else { return false };
+        let is_of_trouble = matches!(kind, Kind::Failed | Kind::Delayed { .. });
+        let is_bounce = || envelope.reverse_path.is_empty() && self.is_sent_on(cx);
+        report::is_wanted(envelope, recipient, kind) || is_of_trouble && is_bounce()
     }
+}
 
-    /// The entry by which a report leaves for him, and what stands there above it.
-    pub(super) fn reported_to(&self, sender: &str) -> Result<(Recipient, Vec<u8>), Refusal> {
-        let script = if sender.is_ascii() { Script::Ascii } else { Script::Utf8 };
-        // It may show a header that has more than ASCII.
-        let envelope = Envelope { content: Content::EightBit, script, ..envelope_of("", &[sender.to_string()]) };
-        self.posted(&envelope)
-    }
+/// The address of the account that has the outbox.
+pub(super) fn account_address<'a>(cx: &'a AttemptCx<'_, '_>) -> Option<&'a str> {
+    Some(cx.parts.store.account(cx.place.0)?.address)
+}
 
-    fn posted(&self, envelope: &Envelope) -> Result<(Recipient, Vec<u8>), Refusal> {
-        let mut above = Vec::new();
-        envelope::write(envelope, &mut above).map_err(|_| Refusal::NoSuchMessage)?;
-        let entry = entries_for(self.place.0, envelope).first().copied().ok_or(Refusal::NoSuchMessage)?;
-        Ok((entry, above))
-    }
+/// The entry by which a report leaves for a sender from this account's outbox, and what stands there
+/// above it.
+pub(super) fn reported_to(account: AccountId, sender: &str) -> Result<(Recipient, Vec<u8>), Refusal> {
+    let script = if sender.is_ascii() { Script::Ascii } else { Script::Utf8 };
+    // It may show a header that has more than ASCII.
+    let envelope = Envelope { content: Content::EightBit, script, ..envelope_of("", &[sender.to_string()]) };
+    posted(account, &envelope)
+}
+
+fn posted(account: AccountId, envelope: &Envelope) -> Result<(Recipient, Vec<u8>), Refusal> {
+    let mut above = Vec::new();
+    envelope::write(envelope, &mut above).map_err(|_| Refusal::NoSuchMessage)?;
+    let entry = entries_for(account, envelope).first().copied().ok_or(Refusal::NoSuchMessage)?;
+    Ok((entry, above))
 }
 
 /// The `Delivered-To:` field on top of a message that an account forwards.

@@ -1,89 +1,144 @@
-//! How an attempt fetches the policy of a domain (`policies`) from its web server.
+//! How an attempt fetches the policy of a domain (`policies`) from its web server, over TLS.
+//!
+//! Invariants:
+//! - One of the server's addresses is called at a time, and each once.
+//! - A fetch takes [`PATIENCE`] at most.
+//!
+//! Answers to: RFC 8461 section 3.3.
 
-use alloc::string::ToString;
+use alloc::collections::VecDeque;
+use alloc::string::{String, ToString};
+use core::net::SocketAddr;
 
 use connections::{Identity, Owner, Stir, Wire};
-use relay::tally::Rule;
+use dns::{Knowledge, Missing, Name};
+use machine::{Instant, Micros};
+use relay::route::{Route, Target, Us, route};
+use relay::sts::PolicyId;
+use relay::tally::{Rule, Shortfall};
 use relay::{Fetch, Lost, Speaker};
-use store::Refusal;
 
 use super::attempt::AttemptCx;
-use super::courier::Courier;
-use super::policies::Line;
-use super::stages::{Stage, Way};
 
-impl Courier {
-    /// Goes on with a fetch: says what there is to say, or calls the next address, or is done.
-    pub(super) fn inquire(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
-        let Some(inquiry) = &mut self.inquiry else {
-            self.stage(Stage::Sought);
-            return Ok(());
+/// How long a fetch may take, from all addresses together.
+const PATIENCE: Micros = Micros::from_secs(60);
+
+/// Where web servers speak TLS.
+const PORT: u16 = 443;
+
+/// A fetch of a policy.
+pub(super) struct Inquiry {
+    domain: String,
+    id: PolicyId,
+    server: Name,
+    /// The addresses of the server that were not called yet.
+    addresses: VecDeque<SocketAddr>,
+    connection: Option<ServerConnection>,
+    until: Instant,
+    /// Why nothing came from the last of them.
+    shortfall: Shortfall,
+}
+
+/// A connection to the web server.
+struct ServerConnection {
+    wire: Wire,
+    fetch: Fetch,
+    is_open: bool,
+}
+
+/// How far a fetch has come by a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fetching {
+    /// It waits for the server.
+    Waits,
+    /// Nothing came from this address: the next one can be called.
+    NextAddress,
+    /// The policy is known, or that there is none. The connection is ended in good order.
+    Over,
+}
+
+impl Inquiry {
+    /// About a version of a domain's policy. `None`: no server can have it.
+    ///
+    /// Errors: [`Missing`] says what has to be known first.
+    pub(super) fn about(
+        domain: &str,
+        id: PolicyId,
+        (us, random): (&Us<'_>, u64),
+        knowledge: &Knowledge,
+        now: Instant,
+    ) -> Result<Option<Inquiry>, Missing> {
+        let Ok(server) = Name::parse(&["mta-sts.", domain].concat()) else { return Ok(None) };
+        let addresses = match route(&Target::Host(&server), us, random, knowledge)? {
+            Route::By { hops, .. } => hops.iter().map(|hop| SocketAddr::new(hop.address, PORT)).collect(),
+            Route::Nowhere(_) => VecDeque::new(),
+        };
+        let domain = domain.to_string();
+        let (until, shortfall) = (now + PATIENCE, Shortfall::PolicyNotFetched);
+        Ok(Some(Inquiry { domain, id, server, addresses, connection: None, until, shortfall }))
+    }
+
+    /// Goes on: says what there is to say, or calls the next address, or is done.
+    pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Fetching {
+        let Some(ServerConnection { wire, fetch, .. }) = &mut self.connection else { return self.call_next(cx) };
+        wire.say(fetch, cx.parts.turn, cx.parts.connections);
+        match fetch.outcome() {
+            None => Fetching::Waits,
+            Some(Ok(policy)) => {
+                cx.queue.policies.learn(&self.domain, self.id.clone(), Some(policy), cx.parts.turn.now);
+                wire.close(cx.parts.turn, cx.parts.connections);
+                self.connection = None;
+                cx.queue.deadlines.cancel(cx.frame);
+                Fetching::Over
+            }
+            Some(Err(why)) => {
+                self.shortfall = why;
+                self.hang_up(cx);
+                Fetching::NextAddress
+            }
+        }
+    }
+
+    fn call_next(&mut self, cx: &mut AttemptCx<'_, '_>) -> Fetching {
+        let parts = &mut *cx.parts;
+        let address = self.addresses.pop_front().filter(|_| parts.turn.now < self.until);
+        let Some(address) = address else {
+            cx.queue.policies.learn(&self.domain, self.id.clone(), None, parts.turn.now);
+            cx.queue.count_tls(&self.domain, Rule::Sts, Err(self.shortfall), parts.turn.wall);
+            return Fetching::Over;
+        };
+        let called = Some(self.server.as_str().to_string());
+        let at = (parts.turn, &mut *parts.connections);
+        let wire = Wire::to(address, Identity::Vouched, called, Owner::Outbound(cx.frame), at);
+        let Some(wire) = wire else { return Fetching::NextAddress };
+        cx.queue.deadlines.set(cx.frame, self.until);
+        self.connection = Some(ServerConnection { wire, fetch: Fetch::from(&self.server), is_open: false });
+        Fetching::Waits
+    }
+
+    /// Something has happened to its connection.
+    pub(super) fn stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) {
+        let Some(ServerConnection { wire, fetch, is_open }) = &mut self.connection else {
+            unreachable!("an attempt is told only what happens to a connection that it has")
         };
         let parts = &mut *cx.parts;
-        if let Some(Line { wire, fetch, .. }) = &mut inquiry.line {
-            wire.say(fetch, parts.turn, parts.connections);
-            match fetch.outcome() {
-                None => self.wait.is_waiting = true,
-                Some(Ok(policy)) => {
-                    cx.queue.policies.learn(&inquiry.domain, inquiry.id.clone(), Some(policy), parts.turn.now);
-                    self.end_inquiry(cx);
-                }
-                Some(Err(why)) => {
-                    inquiry.shortfall = why;
-                    self.drop_address(cx);
-                }
+        match stir {
+            Stir::Made | Stir::Room if !*is_open => {
+                *is_open = true;
+                wire.begin_handshake(fetch, parts.turn, parts.connections);
             }
-            return Ok(());
+            Stir::Made | Stir::Room => {}
+            Stir::Bytes => wire.hear(fetch, parts.turn, parts.connections),
+            Stir::Turn => wire.step(fetch, parts.turn, parts.connections),
+            // What has no end of its own over TLS may have been cut off.
+            Stir::Over => fetch.lost(Lost::Silence),
         }
-        let address = inquiry.addresses.pop_front().filter(|_| parts.turn.now < inquiry.until);
-        let Some(address) = address else {
-            cx.queue.policies.learn(&inquiry.domain, inquiry.id.clone(), None, parts.turn.now);
-            cx.queue.count_tls(&inquiry.domain, Rule::Sts, Err(inquiry.shortfall), parts.turn.wall);
-            self.end_inquiry(cx);
-            return Ok(());
-        };
-        let called = Some(inquiry.server.as_str().to_string());
-        let owner = Owner::Outbound(cx.frame);
-        let at = (parts.turn, &mut *parts.connections);
-        let Some(wire) = Wire::to(address, Identity::Vouched, called, owner, at) else { return Ok(()) };
-        cx.queue.deadlines.set(cx.frame, inquiry.until);
-        inquiry.line = Some(Line { wire, fetch: Fetch::from(&inquiry.server), is_open: false });
-        self.wait.is_waiting = true;
-        Ok(())
-    }
-
-    /// Something has happened to the connection.
-    pub(super) fn inquiry_stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) -> Way {
-        if let Some(Line { wire, fetch, is_open }) = self.inquiry.as_mut().and_then(|inquiry| inquiry.line.as_mut()) {
-            let parts = &mut *cx.parts;
-            match stir {
-                Stir::Made | Stir::Room if !*is_open => {
-                    *is_open = true;
-                    wire.begin_handshake(fetch, parts.turn, parts.connections);
-                }
-                Stir::Made | Stir::Room => {}
-                Stir::Bytes => wire.hear(fetch, parts.turn, parts.connections),
-                Stir::Turn => wire.step(fetch, parts.turn, parts.connections),
-                // What has no end of its own over TLS may have been cut off.
-                Stir::Over => fetch.lost(Lost::Silence),
-            }
-        }
-        self.wait.is_waiting = false;
-        self.go_on(cx)
-    }
-
-    /// The policy is known, or that there is none. The connection is ended in good order.
-    fn end_inquiry(&mut self, cx: &mut AttemptCx<'_, '_>) {
-        let line = self.inquiry.take().and_then(|inquiry| inquiry.line);
-        cx.queue.deadlines.cancel(cx.frame);
-        line.into_iter().for_each(|mut line| line.wire.close(cx.parts.turn, cx.parts.connections));
-        self.stage(Stage::Sought);
     }
 
     /// Nothing came from this address, or nothing is wanted from it any more.
-    pub(super) fn drop_address(&mut self, cx: &mut AttemptCx<'_, '_>) {
-        if let Some(mut line) = self.inquiry.as_mut().and_then(|inquiry| inquiry.line.take()) {
-            line.wire.end(cx.parts.connections);
+    pub(super) fn hang_up(&mut self, cx: &mut AttemptCx<'_, '_>) {
+        if let Some(mut connection) = self.connection.take() {
+            connection.wire.end(cx.parts.connections);
             cx.queue.deadlines.cancel(cx.frame);
         }
     }

@@ -8,25 +8,26 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `entry` | what an outbox holds: envelope and marks |
-//! | `head` | how its signatures and its envelope are read |
-//! | `courier` | one entry from its beginning to its end |
-//! | `stages`, `progress`, `attempt` | its next step, its progress, and the parts it uses |
+//! | `courier` | a delivery attempt: one entry from its beginning to its end, stage by stage |
+//! | `courier/sorting` | which stage is next |
+//! | `courier/bringing`, `courier/calling` | the stages of a delivery on this machine, and at a host |
+//! | `stages`, `attempt` | the stages, and what an attempt works with |
+//! | `entry`, `head`, `opening` | an entry: envelope and record, and how they are read |
+//! | `reader` | what is read of an entry, part by part |
+//! | `round` | the results for its recipients |
 //! | `why` | why a recipient does not get a message |
-//! | `parts` | what is read of it |
-//! | `sorting` | what comes next for whom, and what of it is durable |
-//! | `bringing` | what comes to somebody here: the letter, or a report |
-//! | `forwarding` | what comes for an account whose mail is sent on |
+//! | `local_delivery` | a delivery to an account of this machine: the message, or a report |
+//! | `arrivals` | that it arrives once |
+//! | `forwarding` | what comes for an account that forwards its mail |
 //! | `authentic` | whether such a message came from its sender |
-//! | `sealing`, `seal` | the ARC set that is added to a forwarded message |
-//! | `reports` | that somebody does not get it, or that he has it |
-//! | `unreadable` | an entry with a head that cannot be read: who is told |
-//! | `road`, `calling` | to which hosts it goes, and what is said to them |
-//! | `demand` | what the hosts' domains demand of who brings mail there |
+//! | `sealing` | the ARC set that is added to a forwarded message |
+//! | `reports` | that a recipient does not get it, or has it |
+//! | `unreadable` | an entry with a head that cannot be read: the account is told |
+//! | `road` | to which hosts a message goes, one after the other |
+//! | `host`, `demand` | a host, and what the domains demand of TLS with it |
 //! | `policies`, `inquiring` | what these domains say of their hosts, and how that is fetched |
 //! | `smarthosts` | the hosts that send it on instead, where the configuration names such |
-//! | `secrecy` | the connection to one of them, over TLS where that can be had |
-//! | `keeping` | the next letter by the same connection |
+//! | `connection` | the connection to a host, over TLS where that can be had, for one message or more |
 //! | `tallying` | how often TLS was had with hosts, and why not |
 //! | `state` | which entry waits for what, and which is next |
 //! | `shares` | how many attempts an account may have |
@@ -50,31 +51,30 @@
 
 extern crate alloc;
 
+mod arrivals;
 mod attempt;
 mod authentic;
-mod bringing;
-mod calling;
+mod connection;
 mod context;
 mod courier;
 mod demand;
 mod entry;
 mod forwarding;
 mod head;
+mod host;
 mod inquiring;
-mod keeping;
+mod local_delivery;
+mod opening;
 mod orders;
-mod parts;
 mod policies;
-mod progress;
+mod reader;
 mod reports;
 mod road;
-mod seal;
+mod round;
 mod sealing;
-mod secrecy;
 mod shares;
 mod showing;
 mod smarthosts;
-mod sorting;
 mod stages;
 mod standing;
 mod state;
@@ -197,7 +197,7 @@ impl Outbound {
         orders.work(attempts, queue, parts);
         queue.take_in(&mut parts.store.own.store, parts.turn.now);
         while let Some(frame) = queue.deadlines.next_due(parts.turn.now) {
-            step(frame, attempts, queue, parts, |courier, cx| courier.stirred(cx, Courier::deadline_expired));
+            step(frame, attempts, queue, parts, Courier::deadline_expired);
         }
         for frame in queue.take_again() {
             step(frame, attempts, queue, parts, Courier::go_on);
@@ -244,12 +244,7 @@ impl Outbound {
 
     /// Something has happened to the connection of the attempt of this frame.
     pub fn stirred(&mut self, frame: FrameId, stir: Stir, parts: &mut Context<'_>) {
-        self.step(frame, parts, |courier, cx| match stir {
-            Stir::Made | Stir::Room => courier.unless_kept(cx, Courier::line_goes_on),
-            Stir::Bytes => courier.stirred(cx, Courier::bytes_wait),
-            Stir::Turn => courier.handshake_resumed(cx),
-            Stir::Over => courier.stirred(cx, Courier::line_ended),
-        });
+        self.step(frame, parts, |courier, cx| courier.stirred(stir, cx));
     }
 
     /// The signature that the attempt of this frame has asked for was computed.
@@ -277,25 +272,27 @@ fn step(
 ) {
     // What an attempt has asked for may come when it is over.
     let Some(courier) = attempts.get_mut(frame) else { return };
-    queue.shares.begin_acting(courier.place().0);
-    let mut way = act(courier, &mut AttemptCx { frame, queue, parts });
+    let place = courier.place();
+    queue.shares.begin_acting(place.0);
+    let mut way = act(courier, &mut AttemptCx { frame, place, queue, parts });
     while let Way::Over(next) = way {
         let Some(mut courier) = attempts.remove(frame) else { unreachable!("an attempt that acts has a frame") };
-        let follower = courier.follower(&mut AttemptCx { frame, queue, parts });
+        let place = courier.place();
+        let follower = courier.follower(&mut AttemptCx { frame, place, queue, parts });
         queue.deadlines.cancel(frame);
         queue.ended(courier.ended(next));
         let Some(follower) = follower else { return };
-        queue.take_up(follower.place());
-        queue.shares.begin_acting(follower.place().0);
-        let connection = follower.line.as_ref().map(|line| line.connection());
+        let (place, connection) = (follower.place(), follower.connection());
+        queue.take_up(place);
+        queue.shares.begin_acting(place.0);
         // What was asked for in the frame of the one before, and still comes, is for nobody.
         frame = begin(follower, attempts);
         if let Some(connection) = connection {
             parts.connections.hand_over(connection, Owner::Outbound(frame));
         }
-        queue.deadlines.set(frame, parts.turn.now + keeping::PAUSE);
+        queue.deadlines.set(frame, parts.turn.now + connection::KEPT_PATIENCE);
         let Some(courier) = attempts.get_mut(frame) else { unreachable!("it has just begun") };
-        way = courier.go_on(&mut AttemptCx { frame, queue, parts });
+        way = courier.go_on(&mut AttemptCx { frame, place, queue, parts });
     }
     queue.shares.end_acting();
     match way {

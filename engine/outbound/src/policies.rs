@@ -10,34 +10,21 @@
 //! - What is known holds until its time is over, whatever is announced meanwhile and whether or not its server can be reached: who stands in between can only keep us from a first look.
 //! - A server from which nothing came is left alone for [`PAUSE`].
 //! - There are at most [`POLICIES_MAX`] domains of which something is known, and [`BYTES_MAX`] in all; who has to go is whose time is over first.
-//! - A fetch takes [`PATIENCE`] at most.
 //!
 //! Answers to: RFC 8461 sections 3.3, 5 and 5.1.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
-use alloc::string::{String, ToString};
-use core::net::SocketAddr;
+use alloc::collections::BTreeMap;
 
-use connections::Wire;
 use dns::{Knowledge, Missing, Name, Question, RecordKind};
 use machine::{Instant, Micros};
-use relay::Fetch;
-use relay::route::{Route, Target, Us, route};
 use relay::sts::{Policy, PolicyId, announced};
-use relay::tally::Shortfall;
 
 const POLICIES_MAX: usize = 512;
 const BYTES_MAX: usize = 1 << 20;
 
 /// How long after a fetch of which nothing came there is no other.
 const PAUSE: Micros = Micros::from_secs(300);
-
-/// How long a fetch may take, from all addresses together.
-const PATIENCE: Micros = Micros::from_secs(60);
-
-/// Where web servers speak TLS.
-const PORT: u16 = 443;
 
 /// What a core knows of domains' policies.
 #[derive(Default)]
@@ -103,47 +90,5 @@ impl Policies {
         let policies = self.known.values().filter_map(|known| known.policy.as_ref());
         let names: usize = self.known.keys().map(|domain| domain.len()).sum();
         names + policies.map(|(_, policy)| policy.bytes()).sum::<usize>()
-    }
-}
-
-/// A fetch of a policy.
-pub(super) struct Inquiry {
-    pub(super) domain: String,
-    pub(super) id: PolicyId,
-    pub(super) server: Name,
-    /// The addresses of the server that were not called yet.
-    pub(super) addresses: VecDeque<SocketAddr>,
-    pub(super) line: Option<Line>,
-    pub(super) until: Instant,
-    /// Why nothing came from the last of them.
-    pub(super) shortfall: Shortfall,
-}
-
-/// A connection to a web server.
-pub(super) struct Line {
-    pub(super) wire: Wire,
-    pub(super) fetch: Fetch,
-    pub(super) is_open: bool,
-}
-
-impl Inquiry {
-    /// About a version of a domain's policy. `None`: no server can have it.
-    ///
-    /// Errors: [`Missing`] says what has to be known first.
-    pub(super) fn about(
-        domain: &str,
-        id: PolicyId,
-        (us, random): (&Us<'_>, u64),
-        knowledge: &Knowledge,
-        now: Instant,
-    ) -> Result<Option<Inquiry>, Missing> {
-        let Ok(server) = Name::parse(&["mta-sts.", domain].concat()) else { return Ok(None) };
-        let addresses = match route(&Target::Host(&server), us, random, knowledge)? {
-            Route::By { hops, .. } => hops.iter().map(|hop| SocketAddr::new(hop.address, PORT)).collect(),
-            Route::Nowhere(_) => VecDeque::new(),
-        };
-        let domain = domain.to_string();
-        let (until, shortfall) = (now + PATIENCE, Shortfall::PolicyNotFetched);
-        Ok(Some(Inquiry { domain, id, server, addresses, line: None, until, shortfall }))
     }
 }

@@ -13,13 +13,15 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use dns::Name;
-use machine::UnixTime;
 use relay::report::{self, Fate, Kind, Report, ReportTo, Returned};
-use relay::{Enhanced, Reply, Return, schedule};
-use store::{MessageInfo, Refusal};
+use relay::{Enhanced, Reply, Return};
+use store::Refusal;
 
 use super::attempt::AttemptCx;
-use super::courier::Courier;
+use super::entry::Entry;
+use super::forwarding::account_address;
+use super::reader::EntryReader;
+use super::round::Round;
 use super::stages::bits;
 use super::why::Why;
 
@@ -50,20 +52,20 @@ impl<'a> Told<'a> {
     }
 }
 
-impl Courier {
-    /// Whether who sent the letter wants to hear this of somebody.
-    pub(super) fn is_told(&self, bit: u8, kind: Kind, cx: &AttemptCx<'_, '_>) -> bool {
-        let Some((envelope, recipient)) = self.envelope().zip(self.recipient(bit)) else { return false };
-        let is_of_trouble = matches!(kind, Kind::Failed | Kind::Delayed { .. });
-        let is_bounce = || envelope.reverse_path.is_empty() && self.is_sent_on(cx);
-        report::is_wanted(envelope, recipient, kind) || is_of_trouble && is_bounce()
-    }
+/// What reports are written from.
+pub(super) struct ReportWriter<'a> {
+    pub(super) entry: &'a Entry,
+    pub(super) round: &'a Round,
+    pub(super) reader: &'a EntryReader,
+}
 
+impl ReportWriter<'_> {
     /// That somebody does not get it, in words. With what stands behind the letter, if all of that goes back.
     pub(super) fn report(&self, bit: u8, cx: &mut AttemptCx<'_, '_>) -> Result<(Vec<u8>, Option<Vec<u8>>), Refusal> {
-        let (_, why) = self.round.failed.iter().find(|(failed, _)| *failed == bit).ok_or(Refusal::NoSuchMessage)?;
-        let script = self.envelope().filter(|envelope| envelope.returned == Some(Return::Full)).map(|all| all.script);
-        let goes_back = !self.round.is_damaged && self.letter_octets(cx)? <= RETURNED_OCTETS_MAX;
+        let why = self.round.why_failed(bit).ok_or(Refusal::NoSuchMessage)?;
+        let envelope = self.entry.envelope();
+        let script = (envelope.returned == Some(Return::Full)).then_some(envelope.script);
+        let goes_back = !self.round.is_damaged() && self.reader.message_octets(cx.info()?) <= RETURNED_OCTETS_MAX;
         let script = script.filter(|_| goes_back);
         let (mut text, mut end) = (Vec::new(), Vec::new());
         let secret = self.write(Kind::Failed, &[Told::of(bit, why, 5)], script.map(Returned::Whole), cx, &mut text)?;
@@ -73,10 +75,10 @@ impl Courier {
 
     /// That somebody has it who is here, or that the host has it of who is not.
     pub(super) fn arrival_report(&self, bit: u8, cx: &mut AttemptCx<'_, '_>) -> Result<Vec<u8>, Refusal> {
-        let taken = self.round.taken.iter().find(|(taken, _)| *taken == bit).map(|(_, taken)| taken);
+        let taken = self.round.taken(bit);
         let reply = taken.map(|taken| &taken.reply);
         let host = taken.and_then(|taken| taken.host.as_ref()).map(Name::to_string);
-        let is_here = cx.parts.directory.has_domain_of(self.address(bit));
+        let is_here = cx.parts.directory.has_domain_of(self.entry.address(bit));
         let (kind, status, words) = if is_here {
             (Kind::Delivered, DELIVERED, "it is in the mailbox".to_string())
         } else {
@@ -90,12 +92,12 @@ impl Courier {
 
     /// That it takes long, for all who wait and of whom it is to be told.
     pub(super) fn delay_report(&self, cx: &mut AttemptCx<'_, '_>) -> Result<Vec<u8>, Refusal> {
-        let info = self.info(cx)?;
-        let kind = self.delayed(info);
-        let known = |bit| self.round.later.iter().rev().find(|(later, _)| *later == bit).map(|(_, why)| why);
-        let done = self.record(cx).map_or(0, |record| record.done(self.packing()));
-        let waiting = bits(self.all() & !done).filter(|bit| self.is_told(*bit, kind, cx));
-        let all: Vec<Told<'_>> = waiting.map(|bit| Told::of(bit, known(bit).unwrap_or(&Why::Busy), 4)).collect();
+        let Self { entry, round, .. } = self;
+        let kind = entry.delayed(cx.info()?);
+        let done = cx.record().map_or(0, |record| record.done(entry.packing()));
+        let waiting = bits(entry.all() & !done).filter(|bit| entry.is_told(*bit, kind, cx));
+        let why = |bit| round.why_later(bit).unwrap_or(&Why::Busy);
+        let all: Vec<Told<'_>> = waiting.map(|bit| Told::of(bit, why(bit), 4)).collect();
         let mut text = Vec::new();
         self.write(kind, &all, None, cx, &mut text)?;
         Ok(text)
@@ -110,19 +112,18 @@ impl Courier {
         cx: &mut AttemptCx<'_, '_>,
         text: &mut Vec<u8>,
     ) -> Result<u128, Refusal> {
-        let info = self.info(cx)?;
-        let entry = self.entry.as_ref().ok_or(Refusal::NoSuchMessage)?;
-        let (to, reader) = match (self.reports_to(cx), self.account_address(cx)) {
+        let (info, entry) = (cx.info()?, self.entry);
+        let (to, reader) = match (entry.reports_to(cx), account_address(cx)) {
             (Some(sender), _) => (sender, ReportTo::Sender),
-            (None, Some(own)) if self.is_sent_on(cx) => (own.to_string(), ReportTo::Forwarder),
-            (None, _) => (entry.envelope.reverse_path.clone(), ReportTo::Sender),
+            (None, Some(own)) if entry.is_sent_on(cx) => (own.to_string(), ReportTo::Forwarder),
+            (None, _) => (entry.envelope().reverse_path.clone(), ReportTo::Sender),
         };
         let queue_id = cx.queue.queue_ids.draw();
         let hostname = cx.queue.config.hostname();
         let queue_id = core::str::from_utf8(queue_id.as_bytes()).unwrap_or_default();
         let mut fates: Vec<Fate<'_>> = Vec::new();
         for Told { bit, status, words, host, reply } in all {
-            let recipient = self.recipient(*bit).ok_or(Refusal::NoSuchMessage)?;
+            let recipient = entry.recipient(*bit).ok_or(Refusal::NoSuchMessage)?;
             fates.push(Fate { recipient, status: *status, words, reply: *reply, host: host.as_deref() });
         }
         let secret = u128::from_le_bytes(cx.parts.store.own.store.secret(queue_id.as_bytes()));
@@ -136,16 +137,11 @@ impl Courier {
             message_id: &[queue_id, ".report@", hostname].concat(),
             secret,
             arrived: info.internal_date,
-            envelope_id: entry.envelope.envelope_id.as_deref(),
+            envelope_id: entry.envelope().envelope_id.as_deref(),
             recipients: &fates,
-            letter: returned.unwrap_or(Returned::Header(&entry.header)),
+            letter: returned.unwrap_or(Returned::Header(entry.header())),
         };
         report::write(&report, text);
         Ok(secret)
-    }
-
-    /// That the letter takes long.
-    pub(super) fn delayed(&self, info: MessageInfo) -> Kind {
-        Kind::Delayed { until: UnixTime(self.released(info).0.saturating_add(schedule::LIFETIME.0)) }
     }
 }

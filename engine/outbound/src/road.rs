@@ -1,38 +1,152 @@
 //! A road: from a domain to the hosts that take its mail.
+//!
+//! The mail of a domain may go by a smarthost instead (`smarthosts`). All domains that use the same
+//! smarthost share one road.
+//!
+//! Each host is called in turn until one speaks with us. What that host says of the recipients
+//! counts. A host that has no port open, is silent, or refuses before a recipient was named is
+//! followed by the next one (RFC 5321 section 5.1). A host that offers TLS and fails in it is
+//! called once more without TLS.
+//!
+//! Invariant: no recipient is given up for what one host says of itself while another host could not
+//! be asked.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use configuration::Way as Leaving;
-use dns::{Knowledge, Name, Question};
+use dns::{Knowledge, Missing, Name, Question};
+use relay::route::Unroutable;
 use relay::{Cause, Lost, Outcome, Reason, Stage as Talk};
 use resolver::{Known, QuestionNumber};
 
-use super::secrecy::{Barred, Host};
-use super::stages::{Come, Reporter, Taken};
+use super::attempt::AttemptCx;
+use super::connection::{CALL_PATIENCE, OutboundConnection, Outcomes};
+use super::demand::{Found, find};
+use super::host::{Barred, Host};
+use super::inquiring::Inquiry;
+use super::stages::{Come, Reporter, Taken, bits};
 use super::why::Why;
+use super::{Point, smarthosts};
 
 /// The way to the hosts that take the mail of a destination.
-#[derive(Default)]
 pub(super) struct Road {
     /// The key of the destination: the domain, or the smarthost.
-    pub(super) destination: String,
-    pub(super) leaving: Leaving,
+    destination: String,
+    leaving: Leaving,
     /// The recipients that it is for, as bits.
-    pub(super) together: u16,
-    pub(super) random: u64,
-    pub(super) knowledge: Knowledge,
+    together: u16,
+    random: u64,
+    knowledge: Knowledge,
     /// The question to name servers that is not answered yet.
-    pub(super) asked: Option<(QuestionNumber, Question)>,
+    asked: Option<(QuestionNumber, Question)>,
     /// The hosts that were not called yet, or why one is not to be called.
-    pub(super) hosts: VecDeque<Result<Host, Barred>>,
+    hosts: VecDeque<Result<Host, Barred>>,
     /// The result with the hosts that were called.
-    pub(super) missed: Option<Come>,
+    missed: Option<Come>,
+}
+
+/// What is known of the hosts.
+pub(super) enum Sought {
+    /// A question was asked of name servers.
+    Asked,
+    /// The policy of the domain is to be fetched first.
+    Inquiry(Box<Inquiry>),
+    /// They can be called.
+    Hosts,
+    /// There are none.
+    Nowhere(Unroutable),
+}
+
+/// What comes of the next host.
+pub(super) enum Called {
+    /// It is called.
+    Connecting(Box<OutboundConnection>),
+    /// It cannot be called, and another one may be.
+    Missed,
+    /// There is no other host. This is what comes of it for all recipients.
+    Nobody(Come),
+}
+
+/// What comes of a connection to a host.
+pub(super) enum HostAnswer {
+    /// The connection was over before it was used: the hosts are to be looked up again.
+    Anew,
+    /// It was no host for this message: the next one is to be called.
+    Next,
+    /// This is what comes of it for the recipients.
+    Settled(Vec<(u8, Come)>),
+}
+
+/// Whether all of the message could be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Readability {
+    Whole,
+    Damaged,
 }
 
 impl Road {
+    /// To a destination, for these recipients.
     pub(super) fn to(destination: String, leaving: Leaving, together: u16, random: u64) -> Road {
-        Road { destination, leaving, together, random, ..Road::default() }
+        Road {
+            destination,
+            leaving,
+            together,
+            random,
+            knowledge: Knowledge::default(),
+            asked: None,
+            hosts: VecDeque::new(),
+            missed: None,
+        }
+    }
+
+    /// The key of the destination.
+    pub(super) fn destination(&self) -> &str {
+        &self.destination
+    }
+
+    /// What has nothing to do with another attempt's.
+    pub(super) fn random(&self) -> u64 {
+        self.random
+    }
+
+    /// The recipients that it is for, as bits.
+    pub(super) fn together(&self) -> u16 {
+        self.together
+    }
+
+    /// It is for these recipients now.
+    pub(super) fn is_for(&mut self, together: u16) {
+        self.together = together;
+    }
+
+    /// Looks up the hosts.
+    pub(super) fn seek(&mut self, cx: &mut AttemptCx<'_, '_>) -> Sought {
+        let Road { destination, leaving, random, knowledge, .. } = self;
+        let ourselves = cx.queue.config.ourselves(cx.parts.connections.net());
+        let us = ourselves.us();
+        let hosts = match leaving {
+            Leaving::By(smarthost) => {
+                smarthosts::hosts(smarthost, &us, *random, knowledge).map(|hosts| hosts.map(Found::Hosts))
+            }
+            Leaving::Direct => find(destination, (&us, *random), (&cx.queue.policies, &*cx.parts), knowledge),
+        };
+        match hosts {
+            Err(Missing(question)) => {
+                let at = cx.continuation(Point::NameKnown);
+                let number = cx.parts.names.ask(at, question.clone());
+                self.asked = Some((number, question));
+                Sought::Asked
+            }
+            Ok(Ok(Found::Inquiry(inquiry))) => Sought::Inquiry(inquiry),
+            Ok(Ok(Found::Hosts(hosts))) => {
+                self.hosts = hosts.into();
+                Sought::Hosts
+            }
+            Ok(Err(why)) => Sought::Nowhere(why),
+        }
     }
 
     /// Takes the answer to a question. False: another question was asked.
@@ -42,6 +156,92 @@ impl Road {
         asked.into_iter().for_each(|(_, question)| self.knowledge.learn(question, known.clone()));
         is_asked
     }
+
+    /// Calls the next host.
+    pub(super) fn call(&mut self, cx: &mut AttemptCx<'_, '_>) -> Called {
+        let missed = match self.hosts.pop_front() {
+            None => return Called::Nobody(self.missed.take().unwrap_or(nobody())),
+            Some(Ok(host)) => match OutboundConnection::to(host, cx) {
+                Some(connection) => {
+                    cx.queue.deadlines.set(cx.frame, cx.parts.turn.now + CALL_PATIENCE);
+                    return Called::Connecting(Box::new(connection));
+                }
+                None => nobody(),
+            },
+            Some(Err(Barred { why, counts_as })) => {
+                if let Some((rule, shortfall)) = counts_as {
+                    cx.queue.count_tls(&self.destination, rule, Err(shortfall), cx.parts.turn.wall);
+                }
+                Come::Later(Why::Nowhere(why))
+            }
+        };
+        self.miss(missed);
+        Called::Missed
+    }
+
+    /// A message by this connection is over: what came of its TLS counts, if it was the first.
+    pub(super) fn count_tls(&self, connection: &OutboundConnection, cx: &mut AttemptCx<'_, '_>) {
+        if let Some((rule, came)) = connection.to_be_counted() {
+            cx.queue.count_tls(&self.destination, rule, came, cx.parts.turn.wall);
+        }
+    }
+
+    /// A connection to a host is over. What was heard counts, unless it was nothing and there is
+    /// another host.
+    pub(super) fn heard(&mut self, connection: &mut OutboundConnection, condition: Readability) -> HostAnswer {
+        if connection.was_over() {
+            (self.knowledge, self.asked, self.missed) = (Knowledge::default(), None, None);
+            self.hosts.clear();
+            return HostAnswer::Anew;
+        }
+        if let Some(host) = connection.to_be_called_in_the_clear() {
+            self.hosts.push_front(Ok(host));
+            return HostAnswer::Next;
+        }
+        let (host, reporter) = (connection.host().cloned(), connection.reporter());
+        let host = host.as_ref();
+        let mut came = connection.take_outcomes();
+        if let Leaving::By(_) = self.leaving {
+            came = came.into_iter().map(|(bit, outcome)| (bit, smarthosts::mendable(outcome))).collect();
+        }
+        // That the message could not be read on says nothing of the host.
+        let is_damaged = |(_, outcome): &(u8, Outcome)| condition == Readability::Damaged && is_given_up(outcome);
+        let (damaged, came): (Outcomes, Outcomes) = came.into_iter().partition(is_damaged);
+        // Before a recipient was named, what is said is said of the host, and the next one may be
+        // another.
+        let is_of_host = |(_, outcome): &(u8, Outcome)| match outcome {
+            Outcome::Later(reason) | Outcome::Never(reason) => reason.stage < Talk::Sender,
+            Outcome::Delivered(_) => false,
+        };
+        if damaged.is_empty() && came.iter().all(is_of_host) {
+            let first = came.into_iter().next();
+            self.miss(first.map_or(nobody(), |(_, outcome)| come_of(outcome, host, reporter)));
+            return HostAnswer::Next;
+        }
+        let damaged = damaged.into_iter().map(|(bit, _)| (bit, Come::Later(Why::Damaged)));
+        let came = came.into_iter().map(|(bit, outcome)| (bit, come_of(outcome, host, reporter)));
+        HostAnswer::Settled(damaged.chain(came).collect())
+    }
+
+    /// This host was none. As long as one of them may be one later, that is what counts; and of
+    /// those, what came of the first one that spoke with us.
+    fn miss(&mut self, come: Come) {
+        let is_kept = match &self.missed {
+            Some(Come::Later(
+                Why::Nowhere(Unroutable::Forbidden) | Why::Said(Reason { cause: Cause::Lost(Lost::NotMade), .. }, _),
+            )) => !matches!(come, Come::Later(_)),
+            Some(Come::Later(_)) => true,
+            _ => false,
+        };
+        if !is_kept {
+            self.missed = Some(come);
+        }
+    }
+
+    /// The same comes of it for all recipients.
+    pub(super) fn for_all(&self, come: &Come) -> Vec<(u8, Come)> {
+        bits(self.together).map(|bit| (bit, come.clone())).collect()
+    }
 }
 
 /// No host was there.
@@ -49,10 +249,15 @@ pub(super) fn nobody() -> Come {
     Come::Later(Why::Said(Reason { stage: Talk::Greeting, cause: Cause::Lost(Lost::NotMade) }, None))
 }
 
+/// What an outcome comes to that a host has said.
 pub(super) fn come_of(outcome: Outcome, host: Option<&Name>, reporter: Reporter) -> Come {
     match outcome {
         Outcome::Delivered(reply) => Come::Delivered(Taken { reply, host: host.cloned(), reporter }),
         Outcome::Later(reason) => Come::Later(Why::Said(reason, host.cloned())),
         Outcome::Never(reason) => Come::Never(Why::Said(reason, host.cloned())),
     }
+}
+
+fn is_given_up(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Later(Reason { cause: Cause::Lost(Lost::GivenUp), .. }))
 }

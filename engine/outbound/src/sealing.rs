@@ -13,77 +13,156 @@
 //! Invariant: of a letter no more is in memory than its header, and a part as the store reads it.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 
 use accounts::entries::domain_of;
-use dkim::{ChainVerdict, Reading, Sealing};
+use compute::{JobNumber, JobResult};
+use dkim::{ChainVerdict, Message, Reading, Sealing, UnsignedField};
 use dns::Name;
 use store::Refusal;
 
 use super::Point;
 use super::attempt::AttemptCx;
-use super::courier::Courier;
+use super::entry::Entry;
 use super::forwarding::OWN;
-use super::seal::{Found, Seal, Unsealed};
-use super::stages::{Stage, Way};
+use super::reader::EntryReader;
 
-impl Courier {
-    /// Hashes what was read, or reads on, if the letter is to be sealed.
-    pub(super) fn hash(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
-        if matches!(self.seal, Seal::Unknown) {
-            let found = self.found(cx).filter(|_| cx.parts.signer.sealing_key().is_some());
-            self.seal = found.map_or(Seal::NOTHING, |found| Seal::Hashing(Box::new(Reading::to_sign()), found));
-            self.rewind();
-        }
-        let Seal::Hashing(reading, _) = &mut self.seal else {
-            self.stage = Stage::Sorted;
-            return Ok(());
-        };
-        reading.arrived(&core::mem::take(&mut self.reader.rest));
-        if !self.read_on(cx)? {
-            self.hashed(cx);
-        }
-        Ok(())
+/// The ARC set (RFC 8617) of a message that is forwarded.
+pub(super) struct ArcSeal {
+    state: SealState,
+}
+
+/// How far it has come.
+enum SealState {
+    /// It is not known yet whether one is made.
+    Unknown,
+    /// The message is being hashed. With the results that the set will state.
+    Hashing(Box<Reading>, Found),
+    /// Its signatures are being computed.
+    Signing(Box<Unsealed>),
+    /// The fields; empty: none.
+    Made(String),
+}
+
+/// A message whose ARC set is being signed.
+struct Unsealed {
+    message: Message,
+    sealing: Sealing,
+    /// The domain that seals it.
+    domain: Name,
+    /// The next field, of which the signature is being computed.
+    field: UnsignedField,
+    job: JobNumber,
+}
+
+/// The results of the checks when the message arrived.
+struct Found {
+    /// The text of its `Authentication-Results` field.
+    results: String,
+    chain: ChainVerdict,
+}
+
+/// How far the seal has come by a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SealProgress {
+    /// More of the message is to be read.
+    Reads,
+    /// A signature is computed.
+    Signs,
+    /// It is made, or there is none.
+    Over,
+}
+
+impl ArcSeal {
+    /// Nothing was done yet.
+    pub(super) fn new() -> ArcSeal {
+        ArcSeal { state: SealState::Unknown }
     }
 
-    /// All of the letter was read.
-    fn hashed(&mut self, cx: &mut AttemptCx<'_, '_>) {
-        let domain = Name::of_bytes(domain_of(self.address(OWN)).as_bytes());
-        let Seal::Hashing(reading, found) = core::mem::replace(&mut self.seal, Seal::NOTHING) else { return };
+    /// Whether the message was not looked at for one.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, SealState::Unknown)
+    }
+
+    /// The fields of the set; empty: none.
+    pub(super) fn fields(&self) -> &str {
+        if let SealState::Made(fields) = &self.state { fields } else { "" }
+    }
+
+    /// There is none: the message goes as far as it comes without.
+    pub(super) fn leave_out(&mut self) {
+        self.state = SealState::Made(String::new());
+    }
+
+    /// Hashes what was read, or reads on, if the message is to be sealed.
+    pub(super) fn hash(
+        &mut self,
+        entry: &Entry,
+        reader: &mut EntryReader,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Result<SealProgress, Refusal> {
+        if self.is_open() {
+            let found = found_in(entry.header(), cx.queue.config.hostname());
+            let found = found.filter(|_| cx.parts.signer.sealing_key().is_some());
+            let made = SealState::Made(String::new());
+            self.state = found.map_or(made, |found| SealState::Hashing(Box::new(Reading::to_sign()), found));
+            reader.rewind();
+        }
+        let SealState::Hashing(reading, _) = &mut self.state else { return Ok(SealProgress::Over) };
+        reading.arrived(&reader.take_octets());
+        if reader.read_on(cx)? {
+            return Ok(SealProgress::Reads);
+        }
+        Ok(self.hashed(entry, cx))
+    }
+
+    /// All of the message was read.
+    fn hashed(&mut self, entry: &Entry, cx: &mut AttemptCx<'_, '_>) -> SealProgress {
+        let domain = Name::of_bytes(domain_of(entry.address(OWN)).as_bytes());
+        let hashed = core::mem::replace(&mut self.state, SealState::Made(String::new()));
+        let SealState::Hashing(reading, found) = hashed else { unreachable!("a message was read that is not hashed") };
         let message = reading.ended();
-        let sealing = Sealing::begin(&message, found.chain, &found.results);
-        self.stage = Stage::Sorted;
-        if let (Ok(sealing), Ok(domain)) = (sealing, domain) {
-            let mut unsealed = Box::new(Unsealed { message, sealing, domain, job: None });
-            if unsealed.ask(cx.continuation(Point::Signed), cx.parts) {
-                self.seal = Seal::Signing(unsealed);
-                self.stage = Stage::Sealed;
-            }
-        }
-    }
-
-    /// It cannot be read: without a seal it may go as far as it comes.
-    pub(super) fn leave_unsealed(&mut self) {
-        (self.seal, self.stage) = (Seal::NOTHING, Stage::Sorted);
-    }
-
-    /// The signature that was asked for was computed.
-    pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
-        let (Stage::Sealed, Seal::Signing(unsealed)) = (self.stage, &mut self.seal) else { return self.go_on(cx) };
-        if unsealed.take_signature(cx.parts.compute)
-            && unsealed.sealing.is_open()
-            && unsealed.ask(cx.continuation(Point::Signed), cx.parts)
+        if let (Ok(sealing), Ok(domain)) = (Sealing::begin(&message, found.chain, &found.results), domain)
+            && let Some((job, field)) = ask_signature(&message, &sealing, &domain, cx)
         {
-            return Way::Waits;
+            self.state = SealState::Signing(Box::new(Unsealed { message, sealing, domain, field, job }));
+            return SealProgress::Signs;
         }
-        // A letter that cannot be signed goes without: empty as long as not all is there.
-        self.seal = Seal::Made(unsealed.sealing.fields());
-        (self.stage, self.wait.is_waiting) = (Stage::Sorted, false);
-        self.go_on(cx)
+        SealProgress::Over
     }
 
-    fn found(&self, cx: &AttemptCx<'_, '_>) -> Option<Found> {
-        found_in(&self.entry.as_ref()?.header, cx.queue.config.hostname())
+    /// The signature that was asked for was computed. A message that cannot be signed goes without a
+    /// set.
+    pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> SealProgress {
+        let made = core::mem::replace(&mut self.state, SealState::Made(String::new()));
+        let SealState::Signing(unsealed) = made else { unreachable!("no signature was asked for") };
+        let Unsealed { message, mut sealing, domain, field, job } = *unsealed;
+        let Some(JobResult::Signed(Some(signature))) = cx.parts.compute.take_result(job) else {
+            return SealProgress::Over;
+        };
+        sealing.signed(field, &signature);
+        if !sealing.is_open() {
+            self.state = SealState::Made(sealing.fields());
+            return SealProgress::Over;
+        }
+        let Some((job, field)) = ask_signature(&message, &sealing, &domain, cx) else { return SealProgress::Over };
+        self.state = SealState::Signing(Box::new(Unsealed { message, sealing, domain, field, job }));
+        SealProgress::Signs
     }
+}
+
+/// Asks for the signature of the set's next field. `None`: it cannot be made.
+fn ask_signature(
+    message: &Message,
+    sealing: &Sealing,
+    domain: &Name,
+    cx: &mut AttemptCx<'_, '_>,
+) -> Option<(JobNumber, UnsignedField)> {
+    let signer = cx.parts.signer;
+    let (number, key) = signer.sealing_key()?;
+    let mut field = sealing.prepare(message, key, domain, cx.parts.turn.wall).ok()?;
+    let at = cx.continuation(Point::Signed);
+    Some((cx.parts.compute.ask_signature(at, field.take_signed(), number), field))
 }
 
 /// What we have found out about a letter, as its first field says, of which nobody else may write one that names us (`message::Revision`).

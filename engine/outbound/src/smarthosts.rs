@@ -20,8 +20,7 @@ use relay::route::{Hop, Route, Unroutable, Us};
 use relay::{Outcome, Stage as Talk, Tls};
 use resolver::route_to;
 
-use super::demand::Hosts;
-use super::secrecy::Host;
+use super::host::{Host, Hosts};
 
 /// By what a destination is known: a domain, or a smarthost by its place, which no domain is called.
 pub(super) fn destination(domain: &str, way: &Way) -> String {

@@ -66,6 +66,17 @@ pub(super) enum Deed {
     Notice,
 }
 
+/// What an attempt does after a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum StepResult {
+    /// It goes on.
+    GoesOn,
+    /// It waits for what it has asked for.
+    Waits,
+    /// It has computed as much as one may in a turn, and goes on in the next.
+    Computes,
+}
+
 /// What a step of an attempt leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
@@ -106,26 +117,6 @@ pub(super) enum Reporter {
     Host,
     /// This one, which knows only that the next host has the message.
     Us,
-}
-
-/// Whether a part of the entry that was asked for is still wanted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wanted {
-    Yes,
-    No,
-    /// No, but another part is. It is asked for when this one has come.
-    Another,
-}
-
-/// How far an attempt has come with an entry that cannot be read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Notice {
-    /// The account is to be told.
-    Wanted,
-    /// The store has refused the notice in this round.
-    PutOff,
-    /// The note of the notice's arrival was looked up.
-    LookedFor,
 }
 
 /// The bits that are set, the lowest first.

@@ -60,14 +60,24 @@ pub(super) struct Ended {
     pub(super) place: Place,
     /// When the entry is tried again. None: it is gone.
     pub(super) next: Option<Instant>,
-    /// It was on a road.
-    pub(super) has_set_out: bool,
-    /// The destination where others are on the road, and it waits for them.
-    pub(super) waits_behind: Option<String>,
+    pub(super) destination_try: DestinationTry,
     /// It stays until an administrator does something with it.
     pub(super) is_left: bool,
     /// What is to be remembered of it.
     pub(super) words: Option<String>,
+}
+
+/// What an attempt came to with the destination of its recipients at other servers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum DestinationTry {
+    /// It tried none.
+    NotTried,
+    /// It had a road there. When it ends, the next entry for that destination may start.
+    OnRoad,
+    /// The destination is not tried before this time.
+    NotBefore(Instant),
+    /// There are as many attempts at this destination as may be, and the entry waits behind them.
+    Behind(String),
 }
 
 impl Queue {
@@ -237,24 +247,24 @@ impl Queue {
 
     /// The attempt that acts is over. What becomes of its entry.
     pub(super) fn ended(&mut self, ended: Ended) {
-        let Ended { place, next, has_set_out, waits_behind, is_left, words } = ended;
+        let Ended { place, next, destination_try, is_left, words } = ended;
         self.shares.give_back();
         if let Some(words) = words {
             self.standings.said(place, words);
         }
-        let waits = waits_behind.is_some();
-        match (next, waits_behind) {
+        let has_tried_none = matches!(destination_try, DestinationTry::NotTried | DestinationTry::NotBefore(_));
+        match (next, destination_try) {
             (None, _) => self.standings.gone(place),
-            (Some(_), Some(destination)) => {
+            (Some(_), DestinationTry::Behind(destination)) => {
                 self.standings.set(place, State::Behind);
                 self.behind.entry(destination.clone()).or_default().push(place);
                 // The attempts that it is to wait for may have ended meanwhile.
                 self.let_try_where_nobody_is(&destination);
             }
-            (Some(_), None) if is_left => self.standings.set(place, State::LeftAlone),
-            (Some(at), None) => self.standings.set(place, State::Waits(at)),
+            (Some(_), _) if is_left => self.standings.set(place, State::LeftAlone),
+            (Some(at), _) => self.standings.set(place, State::Waits(at)),
         }
-        if !has_set_out && !waits {
+        if has_tried_none {
             self.let_others_try();
         }
     }
@@ -271,5 +281,45 @@ impl Queue {
         let Queue { behind, destinations, .. } = self;
         let free: Vec<String> = behind.keys().filter(|name| !destinations.is_called(name)).cloned().collect();
         free.iter().for_each(|destination| self.let_next_try(destination));
+    }
+
+    /// The entry that goes on with a road to this destination.
+    pub(super) fn next_behind(&mut self, destination: &str) -> Option<Place> {
+        let Queue { behind, standings, .. } = self;
+        let turns = behind.get_mut(destination)?;
+        // Some are held meanwhile.
+        let next = core::iter::from_fn(|| turns.next(|_| true)).find(|place| standings.is(*place, State::Behind));
+        if turns.is_empty() {
+            behind.remove(destination);
+        }
+        next
+    }
+
+    /// Messages get through there. Another entry that waits may try by a road of its own.
+    pub(super) fn road_is_good(&mut self, destination: &str) {
+        if self.destinations.reached(destination) {
+            self.let_next_try(destination);
+        }
+    }
+
+    /// The next entry that waits for a road to this destination may try, if its account may have an
+    /// attempt. Where no account may have one now, one entry of each account may: the first that has
+    /// an attempt goes first.
+    fn let_next_try(&mut self, destination: &str) {
+        let Queue { behind, standings, shares, .. } = self;
+        let Some(turns) = behind.get_mut(destination) else { return };
+        let mut turn = || turns.next(|account| shares.has_one_for(account));
+        let next = core::iter::from_fn(&mut turn).find(|place| standings.is(*place, State::Behind));
+        match next {
+            Some(next) => standings.set(next, State::Waits(Instant::START)),
+            None => turns.one_of_each().into_iter().for_each(|next| {
+                if standings.is(next, State::Behind) {
+                    standings.set(next, State::Waits(Instant::START));
+                }
+            }),
+        }
+        if turns.is_empty() {
+            behind.remove(destination);
+        }
     }
 }

@@ -12,8 +12,6 @@ use machine::UnixTime;
 use relay::tally::{Counted, Rule, Shortfall};
 use webmail::TlsCount;
 
-use super::attempt::AttemptCx;
-use super::courier::Courier;
 use super::state::Queue;
 
 impl Queue {
@@ -32,15 +30,6 @@ impl Queue {
             count: counted.count,
         };
         self.tally.counted(day(wall)).map(told).collect()
-    }
-}
-
-impl Courier {
-    /// A letter by his connection is over: what came of its TLS counts, if it was the first.
-    pub(super) fn count_tls(&self, cx: &mut AttemptCx<'_, '_>) {
-        if let Some((rule, came)) = self.line.as_ref().and_then(|line| line.to_be_counted()) {
-            cx.queue.count_tls(&self.road.destination, rule, came, cx.parts.turn.wall);
-        }
     }
 }
 

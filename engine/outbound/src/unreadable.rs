@@ -20,66 +20,73 @@ use store::{OutboxEntry, Refusal};
 
 use super::attempt::AttemptCx;
 use super::context::Context;
-use super::courier::Courier;
-use super::stages::{Deed, Notice, ROOM_AGAIN, Stage};
 use super::why::Why;
 
-impl Courier {
-    /// The head of the entry cannot be read, for this reason: that is told.
-    pub(super) fn is_unreadable(&mut self, cx: &mut AttemptCx<'_, '_>) {
-        let (account, uid) = self.place;
-        let Context { console, store, .. } = &mut *cx.parts;
-        // Words are there from an earlier attempt in this life.
-        if cx.queue.standings.words(self.place).is_none() {
-            let own = store.own.store.account(account).map_or("", |own| own.address());
-            let why = self.why_unreadable().words();
-            console.print(format_args!("queue: message {} in the outbox of {own} cannot be sent: {why}", uid.0));
-        }
-        (self.notice, self.stage) = (Some(Notice::Wanted), Stage::Sorted);
-    }
+/// How far an attempt has come with an entry that cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Notice {
+    /// The account is to be told.
+    Wanted,
+    /// The store has refused the notice in this round.
+    PutOff,
+    /// The note of the notice's arrival was looked up.
+    LookedFor,
+}
 
-    pub(super) fn why_unreadable(&self) -> Why {
-        if self.round.is_damaged { Why::Damaged } else { Why::Unreadable }
-    }
+/// What comes next of such an entry, when all that was done is durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NoticeStep {
+    /// The notice is delivered.
+    Deliver,
+    /// The note of its arrival is to be forgotten, if there is one.
+    ForgetNote,
+    /// The notice is delivered when there is room for it.
+    WaitForRoom,
+    /// It is read again later.
+    ReadAgain,
+}
 
-    /// Looks what comes next of such an entry.
-    pub(super) fn sort_unreadable(&mut self, notice: Notice, record: OutboxEntry, cx: &mut AttemptCx<'_, '_>) {
-        let is_noticed = record.is_damage_reported();
-        self.stage = if !self.round.to_mark.is_empty() {
-            Stage::Marked
-        } else if !self.delivery.arrivals.is_empty() {
-            Stage::Forgotten
-        } else {
-            match notice {
-                Notice::Wanted if !is_noticed => Stage::Brought(Deed::Notice),
-                Notice::Wanted => {
-                    self.notice = Some(Notice::LookedFor);
-                    self.delivery.arrivals.extend(self.noted(Deed::Notice, self.place.0, cx));
-                    Stage::Sorted
-                }
-                Notice::PutOff => Stage::Over(Some(cx.parts.turn.now + ROOM_AGAIN)),
-                Notice::LookedFor => Stage::Over(Some(self.after_damage(cx))),
+impl Notice {
+    /// What comes next of the entry with this record.
+    pub(super) fn next(&mut self, record: OutboxEntry) -> NoticeStep {
+        match self {
+            Notice::Wanted if !record.is_damage_reported() => NoticeStep::Deliver,
+            Notice::Wanted => {
+                *self = Notice::LookedFor;
+                NoticeStep::ForgetNote
             }
-        };
+            Notice::PutOff => NoticeStep::WaitForRoom,
+            Notice::LookedFor => NoticeStep::ReadAgain,
+        }
     }
 
-    /// Whether the entry is left alone until an administrator does something with it, or the
-    /// machine starts again.
-    pub(super) fn is_left_unreadable(&self) -> bool {
-        self.notice == Some(Notice::LookedFor) && !self.round.is_damaged
+    /// Whether the account was told, and that is durable.
+    pub(super) fn is_told(self) -> bool {
+        self == Notice::LookedFor
     }
+}
 
-    /// What the account is told, as a message.
-    pub(super) fn notice_text(&self, cx: &mut AttemptCx<'_, '_>) -> Result<Vec<u8>, Refusal> {
-        let info = self.info(cx)?;
-        let why = self.why_unreadable().words();
-        let to = cx.parts.store.own.store.account(self.place.0).ok_or(Refusal::NoSuchAccount)?.address();
-        let queue_id = cx.queue.queue_ids.draw();
-        let hostname = cx.queue.config.hostname();
-        let queue_id = core::str::from_utf8(queue_id.as_bytes()).unwrap_or_default();
-        let (now, came) = (date(cx.parts.turn.wall), date(info.internal_date));
-        let text = format!(
-            "Date: {now}\r\n\
+/// Tells the operator that the entry cannot be sent, for this reason.
+pub(super) fn tell_operator(why: &Why, cx: &mut AttemptCx<'_, '_>) {
+    let (account, uid) = cx.place;
+    let Context { console, store, .. } = &mut *cx.parts;
+    // Words are there from an earlier attempt in this life.
+    if cx.queue.standings.words(cx.place).is_none() {
+        let (own, why) = (store.own.store.account(account).map_or("", |own| own.address()), why.words());
+        console.print(format_args!("queue: message {} in the outbox of {own} cannot be sent: {why}", uid.0));
+    }
+}
+
+/// What the account is told, as a message.
+pub(super) fn notice_text(why: &Why, cx: &mut AttemptCx<'_, '_>) -> Result<Vec<u8>, Refusal> {
+    let (info, why) = (cx.info()?, why.words());
+    let to = cx.parts.store.own.store.account(cx.place.0).ok_or(Refusal::NoSuchAccount)?.address();
+    let queue_id = cx.queue.queue_ids.draw();
+    let hostname = cx.queue.config.hostname();
+    let queue_id = core::str::from_utf8(queue_id.as_bytes()).unwrap_or_default();
+    let (now, came) = (date(cx.parts.turn.wall), date(info.internal_date));
+    let text = format!(
+        "Date: {now}\r\n\
              From: Mail delivery <postmaster@{hostname}>\r\n\
              To: <{to}>\r\n\
              Subject: A message in your outbox cannot be sent\r\n\
@@ -97,10 +104,9 @@ impl Courier {
              \r\n\
              It stays in the queue, where the administrators of this server see it.\r\n\
              If it is important, send it again.\r\n",
-            info.octets
-        );
-        Ok(text.into_bytes())
-    }
+        info.octets
+    );
+    Ok(text.into_bytes())
 }
 
 fn date(time: UnixTime) -> String {

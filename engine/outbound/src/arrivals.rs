@@ -1,0 +1,104 @@
+//! Deliveries that arrive once: each has an origin, under which the account's core notes that it has
+//! arrived. The note is forgotten when the mark is durable that makes another such delivery
+//! impossible. So neither the message nor a report comes twice, whenever the power fails.
+//!
+//! Invariant: no two deliveries of an outbox have the same origin.
+
+use alloc::vec::Vec;
+
+use store::{AccountId, Guid, Origin, OutboxEntry, Refusal};
+
+use super::Point;
+use super::attempt::AttemptCx;
+use super::context::Context;
+use super::entry::{Entry, RECIPIENTS};
+use super::stages::{Deed, bits};
+
+/// The number of a notice in its origin: above all others.
+const NOTICE: u128 = 2 + RECIPIENTS as u128 + u16::BITS as u128;
+
+/// Bits of a message's number; above them an origin says what a report is of.
+const GUID_BITS: u32 = 48;
+
+/// Notes of deliveries that cannot be repeated any more, and are to be forgotten.
+#[derive(Default)]
+pub(super) struct ArrivalNotes {
+    notes: Vec<(AccountId, Origin)>,
+    /// What notes were looked up for: recipients that are done or reported, and the delay.
+    looked_for: u32,
+}
+
+impl ArrivalNotes {
+    /// Whether a note is to be forgotten.
+    pub(super) fn has_some(&self) -> bool {
+        !self.notes.is_empty()
+    }
+
+    /// Looks up the notes of deliveries that cannot be repeated: all recipients here are done, or
+    /// what was reported is marked. `waiting`: recipients that are not done.
+    pub(super) fn look_up(&mut self, entry: &Entry, waiting: u16, record: OutboxEntry, cx: &AttemptCx<'_, '_>) {
+        let Context { directory, store, .. } = &*cx.parts;
+        let (done, told) = (record.done(entry.packing()), record.reported(entry.packing()));
+        let is_delay_told = u32::from(record.is_delay_reported());
+        let settled = u32::from(done) | u32::from(told) << RECIPIENTS | is_delay_told << (2 * RECIPIENTS);
+        // Two addresses may be one account's, which has the message when either is done. An address
+        // to which it is forwarded has an origin of its own.
+        let is_open = entry.is_posted() && bits(waiting).any(|bit| directory.has_domain_of(entry.address(bit)));
+        if self.has_some() || is_open {
+            return;
+        }
+        let new = settled & !core::mem::replace(&mut self.looked_for, settled);
+        let own = entry.account();
+        for bit in bits(new as u16 & done) {
+            if entry.is_posted() {
+                let account = directory.recipient_at(store, entry.address(bit));
+                account.into_iter().for_each(|account| self.note(Deed::Letter(bit, account), account, cx));
+            } else {
+                self.note(entry.deed_for(bit), own, cx);
+            }
+        }
+        bits((new >> RECIPIENTS) as u16 & told).for_each(|bit| self.note(Deed::Report(bit), own, cx));
+        if new >> (2 * RECIPIENTS) != 0 {
+            self.note(Deed::Delay, own, cx);
+        }
+    }
+
+    /// The note that an account has this is to be forgotten, if there may be one.
+    pub(super) fn note(&mut self, deed: Deed, account: AccountId, cx: &AttemptCx<'_, '_>) {
+        let Ok(origin) = deed.origin(cx) else { return };
+        if cx.parts.store.may_have_arrived(account, origin) {
+            self.notes.push((account, origin));
+        }
+    }
+
+    /// Has the next note forgotten.
+    pub(super) fn forget(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
+        let Some((account, origin)) = self.notes.last().copied() else { unreachable!("there is a note to forget") };
+        let continuation = cx.continuation(Point::Attempt);
+        cx.parts.store.forget_arrival(account, origin, continuation)
+    }
+
+    /// That note is forgotten, or there was none.
+    pub(super) fn forgotten(&mut self) {
+        let note = self.notes.pop();
+        assert!(note.is_some(), "a note was forgotten that was not asked for");
+    }
+}
+
+impl Deed {
+    /// Under which origin it is delivered.
+    ///
+    /// Errors: `NoSuchMessage`: the entry is gone.
+    pub(super) fn origin(self, cx: &AttemptCx<'_, '_>) -> Result<Origin, Refusal> {
+        let Guid(guid) = cx.info()?.guid;
+        let number = match self {
+            Deed::Letter(..) => 0,
+            // Of one recipient one of these is told.
+            Deed::Report(bit) | Deed::Arrival(bit) => 1 + u128::from(bit),
+            Deed::Delay => 1 + RECIPIENTS as u128,
+            Deed::SentOn(bit) => 2 + RECIPIENTS as u128 + u128::from(bit),
+            Deed::Notice => NOTICE,
+        };
+        Ok(Origin::of(cx.place.0, Guid(guid ^ number << GUID_BITS)))
+    }
+}

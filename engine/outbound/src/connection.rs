@@ -1,0 +1,358 @@
+//! The connection to a host that takes mail: in the clear at first, and over TLS once the host has
+//! offered that. The client speaks the same in both. It may outlive a message: the next message for
+//! the same destination goes by the same connection.
+//!
+//! ```text
+//!   STARTTLS ── 220 ──▸ handshake: its turn, the host's word, its turn … ──▸ sealed ── EHLO …
+//!                          └─ it fails: the same host once more, in the clear
+//! ```
+//! Nobody vouches for most hosts (`host`). So a host of this kind with which no handshake can be
+//! done is spoken with in the clear at once (RFC 7435 section 3). A message that waited for days
+//! would be none the safer: an attacker who can spoil a handshake can also remove the offer.
+//!
+//! Invariants:
+//! - Of what was said in the clear nothing is left when TLS is spoken. What comes behind the host's
+//!   220 and before its handshake is a fault of the host (`relay::Client`).
+//! - A host is called in the clear only where nothing is demanded, for what happened to its TLS,
+//!   once, and only while it does not have the whole of a message. So no recipient gets one twice.
+//! - While it is kept for another message, the client has none. What came of the one before was
+//!   taken from it.
+//! - It carries [`MESSAGES_MAX`] messages, and none begins on it after [`KEPT_LONGEST`].
+//! - Whatever a peer does, it is waited for no longer than RFC 5321 section 4.5.3.2 requires, and no
+//!   longer than [`CONVERSATION`] in all.
+//!
+//! Answers to: RFC 3207 section 4, RFC 7435.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use configuration::SmarthostLogin;
+use connections::{Connections, Owner, Wire};
+use dns::Name;
+use machine::{Instant, Micros};
+use net::ConnectionId;
+use relay::tally::{Rule, Shortfall};
+use relay::{Action, Cause, Client, Letter, Login, Lost, Outcome, Reason, Settings, Speaker, Stage as Talk, Tls};
+use store::Refusal;
+use tls::Fault;
+
+use super::attempt::AttemptCx;
+use super::context::Context;
+use super::host::Host;
+use super::reader::EntryReader;
+use super::stages::Reporter;
+
+/// How long a host may take to accept a connection.
+pub(super) const CALL_PATIENCE: Micros = Micros::from_secs(30);
+
+/// How long a connection may last: a peer that says a word now and then would keep it for ever.
+const CONVERSATION: Micros = Micros::from_secs(2 * 3600);
+
+/// Messages that go by a connection.
+const MESSAGES_MAX: u32 = 100;
+
+/// No message begins on a connection that is older.
+const KEPT_LONGEST: Micros = Micros::from_secs(300);
+
+/// How long a connection may wait for its next message.
+pub(super) const KEPT_PATIENCE: Micros = Micros::from_secs(30);
+
+/// The closing of RFC 5321 section 3.8.
+const CLOSING: u16 = 421;
+
+/// What came of a message for a recipient, by the recipient's bit.
+pub(super) type Outcomes = Vec<(u8, Outcome)>;
+
+/// A connection to a host that takes mail.
+pub(super) struct OutboundConnection {
+    host: Host,
+    wire: Wire,
+    client: Client,
+    usage: ConnectionUse,
+    /// What came of TLS. None: the host was never asked to speak it, or has not said that it does.
+    secured: Option<Result<(), Shortfall>>,
+    /// When it was called.
+    since: Instant,
+    /// The messages that were begun on it.
+    messages: u32,
+    body: BodyProgress,
+    /// What came of the message so far.
+    came: Outcomes,
+}
+
+/// What the conversation comes to for now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Spoken {
+    /// It waits for the peer, for room, or for a part of the message.
+    Waits,
+    /// It has computed as much as one attempt may in a turn.
+    Computes,
+    /// All outcomes of the message are told.
+    MessageOver,
+    /// It is over: the connection is to be ended.
+    HangUp,
+}
+
+/// What a connection is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ConnectionUse {
+    /// The host is called, and has not accepted it.
+    Calling,
+    /// A message.
+    Message,
+    /// It waits for another message.
+    Kept,
+}
+
+/// How far the client has come with the octets of the message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum BodyProgress {
+    /// It wants none now.
+    Idle,
+    /// It wants more.
+    Wanted,
+    /// All of the message was given to it.
+    Over,
+}
+
+/// Whether the client was given something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Given {
+    Something,
+    Later,
+}
+
+impl OutboundConnection {
+    /// Calls a host, for the attempt of this context. `None`: there is no connection to be had.
+    pub(super) fn to(host: Host, cx: &mut AttemptCx<'_, '_>) -> Option<OutboundConnection> {
+        let AttemptCx { frame, queue, parts, .. } = cx;
+        let at = (parts.turn, &mut *parts.connections);
+        let wire = Wire::to(host.address, host.identity.clone(), host.called(), Owner::Outbound(*frame), at)?;
+        let login = host.login.clone().map(|SmarthostLogin { user, password }| Login {
+            user,
+            password,
+            nonce: parts.logins.draw_nonce(),
+        });
+        let settings = Settings { hello: queue.config.hostname().to_string(), tls: host.tls, login };
+        Some(OutboundConnection {
+            host,
+            wire,
+            client: Client::new(settings),
+            usage: ConnectionUse::Calling,
+            secured: None,
+            since: parts.turn.now,
+            messages: 1,
+            body: BodyProgress::Idle,
+            came: Outcomes::new(),
+        })
+    }
+
+    /// The connection's number in the network.
+    pub(super) fn connection(&self) -> ConnectionId {
+        self.wire.connection()
+    }
+
+    /// The host's name, if it has one.
+    pub(super) fn host(&self) -> Option<&Name> {
+        self.host.name.as_ref()
+    }
+
+    /// The host that tells the sender what becomes of what this one has taken.
+    pub(super) fn reporter(&self) -> Reporter {
+        if self.client.passes_on_reports() { Reporter::Host } else { Reporter::Us }
+    }
+
+    /// The host has accepted the connection. This message is for it.
+    pub(super) fn opened(&mut self, message: Letter, parts: &mut Context<'_>) {
+        self.usage = ConnectionUse::Message;
+        self.client.deliver(message);
+        if self.host.tls == Tls::Implicit {
+            self.begin_handshake(parts);
+        }
+    }
+
+    /// Whether the peer has every byte of the message, and has not said what becomes of it.
+    pub(super) fn is_said(&self) -> bool {
+        self.body == BodyProgress::Over && self.client.output().is_empty()
+    }
+
+    /// Until when the host is waited for now.
+    fn deadline(&self, now: Instant) -> Instant {
+        let patient = self.wire.handshake_until().unwrap_or_else(|| now + self.client.patience());
+        patient.min(self.since + CONVERSATION)
+    }
+
+    /// Says what there is to say, and does what the client wants done. The message is `reader`'s.
+    ///
+    /// Errors: those of the store, of which a part of the message was asked for.
+    pub(super) fn speak(&mut self, reader: &mut EntryReader, cx: &mut AttemptCx<'_, '_>) -> Result<Spoken, Refusal> {
+        loop {
+            self.say(cx.parts);
+            match self.client.next_action() {
+                Some(Action::NeedBody) => self.body = BodyProgress::Wanted,
+                Some(Action::BodyAnew) => {
+                    self.body = BodyProgress::Idle;
+                    reader.rewind();
+                }
+                Some(Action::Done { recipient, outcome }) => self.came.push((recipient as u8, outcome)),
+                Some(Action::Idle) => return Ok(Spoken::MessageOver),
+                Some(Action::HangUp) => return Ok(Spoken::HangUp),
+                Some(Action::StartTls) => self.begin_handshake(cx.parts),
+                Some(Action::Compute) => {
+                    self.client.compute();
+                    return Ok(Spoken::Computes);
+                }
+                None if self.body == BodyProgress::Wanted => match self.give_body(reader, cx)? {
+                    Given::Something => {}
+                    Given::Later => break,
+                },
+                None => break,
+            }
+        }
+        cx.queue.deadlines.set(cx.frame, self.deadline(cx.parts.turn.now));
+        Ok(Spoken::Waits)
+    }
+
+    /// Gives the client of what was read, or reads on.
+    fn give_body(&mut self, reader: &mut EntryReader, cx: &mut AttemptCx<'_, '_>) -> Result<Given, Refusal> {
+        if reader.octets().is_empty() {
+            if reader.read_on(cx)? {
+                return Ok(Given::Later);
+            }
+            self.body = BodyProgress::Over;
+            self.client.body_ended();
+            return Ok(Given::Something);
+        }
+        let taken = self.client.body(reader.octets());
+        reader.used(taken);
+        self.body = BodyProgress::Idle;
+        Ok(Given::Something)
+    }
+
+    /// Says what there is to say, as far as there is room.
+    fn say(&mut self, parts: &mut Context<'_>) {
+        self.wire.say(&mut self.client, parts.turn, parts.connections);
+    }
+
+    /// Hears what has arrived.
+    pub(super) fn hear(&mut self, parts: &mut Context<'_>) {
+        self.wire.hear(&mut self.client, parts.turn, parts.connections);
+    }
+
+    /// TLS may begin.
+    fn begin_handshake(&mut self, parts: &mut Context<'_>) {
+        // Until it is done.
+        self.secured = Some(Err(Shortfall::Failed));
+        self.wire.begin_handshake(&mut self.client, parts.turn, parts.connections);
+    }
+
+    /// It is the turn of its handshake.
+    pub(super) fn step(&mut self, parts: &mut Context<'_>) {
+        self.wire.step(&mut self.client, parts.turn, parts.connections);
+        if self.wire.is_sealed() {
+            self.secured = Some(self.host.proven());
+        } else if let Some(fault) = self.wire.fault() {
+            self.secured = Some(Err(shortfall(fault)));
+        }
+    }
+
+    /// Whether the host has accepted the connection.
+    pub(super) fn is_open(&self) -> bool {
+        self.usage != ConnectionUse::Calling
+    }
+
+    /// Nothing more comes from the host, or the message cannot be read on: what came of it follows.
+    pub(super) fn lost(&mut self, lost: Lost) {
+        self.client.lost(lost);
+    }
+
+    /// Whether another message may go by the connection.
+    pub(super) fn may_be_kept(&self, now: Instant) -> bool {
+        self.messages < MESSAGES_MAX && now.since(self.since) < KEPT_LONGEST
+    }
+
+    /// All outcomes of its message are told, which are returned. It waits for another message.
+    pub(super) fn keep(&mut self) -> Outcomes {
+        self.usage = ConnectionUse::Kept;
+        self.take_outcomes()
+    }
+
+    /// Whether it waits for another message.
+    pub(super) fn is_kept(&self) -> bool {
+        self.usage == ConnectionUse::Kept
+    }
+
+    /// This message goes by the connection that was kept.
+    pub(super) fn reuse(&mut self, message: Letter) {
+        assert!(self.is_kept() && self.came.is_empty(), "one message goes by a connection after the other");
+        (self.usage, self.body) = (ConnectionUse::Message, BodyProgress::Idle);
+        self.messages += 1;
+        self.client.deliver(message);
+    }
+
+    /// Says QUIT, and ends the connection when what was said is sent.
+    pub(super) fn say_goodbye(&mut self, parts: &mut Context<'_>) {
+        self.client.quit();
+        self.say(parts);
+        self.wire.close(parts.turn, parts.connections);
+    }
+
+    /// Ends the connection at once.
+    pub(super) fn end(&mut self, connections: &mut Connections) {
+        self.wire.end(connections);
+    }
+
+    /// What the host has said of the message's recipients.
+    pub(super) fn take_outcomes(&mut self) -> Outcomes {
+        core::mem::take(&mut self.came)
+    }
+
+    /// Whether it was over before the host heard of its last message.
+    pub(super) fn was_over(&self) -> bool {
+        let is_of_connection = |cause: &Cause| match cause {
+            Cause::Lost(lost) => *lost != Lost::GivenUp,
+            Cause::Refused(reply) => reply.code == CLOSING,
+            _ => false,
+        };
+        let is_early = |stage: Talk| stage < Talk::Message || stage == Talk::Rest;
+        self.messages > 1
+            && self.came.iter().all(|(_, outcome)| match outcome {
+                Outcome::Later(reason) => is_early(reason.stage) && is_of_connection(&reason.cause),
+                _ => false,
+            })
+    }
+
+    /// The host, if nothing but its TLS is to blame for that it has not got the message.
+    pub(super) fn to_be_called_in_the_clear(&self) -> Option<Host> {
+        let is_to_blame = |(_, outcome): &(u8, Outcome)| match outcome {
+            Outcome::Later(Reason { stage, cause: Cause::Lost(Lost::Tls) }) => *stage <= Talk::Message,
+            Outcome::Later(Reason { stage, cause: Cause::Lost(_) | Cause::Misbehaved(_) }) => *stage <= Talk::Login,
+            _ => false,
+        };
+        let is_tls = self.secured.is_some() && self.host.tls == Tls::IfOffered;
+        if !is_tls || self.came.is_empty() || !self.came.iter().all(is_to_blame) {
+            return None;
+        }
+        Some(Host { tls: Tls::Never, rule: None, ..self.host.clone() })
+    }
+
+    /// What came of TLS with the host, and under what that is counted: once a connection, with its
+    /// first message. None also where it ended before it came to that.
+    pub(super) fn to_be_counted(&self) -> Option<(Rule, Result<(), Shortfall>)> {
+        let rule = self.host.rule.filter(|_| self.messages == 1)?;
+        let is_past = |(_, outcome): &(u8, Outcome)| match outcome {
+            Outcome::Later(reason) | Outcome::Never(reason) => reason.stage >= Talk::Tls,
+            Outcome::Delivered(_) => true,
+        };
+        let has_none = || self.came.iter().any(is_past).then_some(Err(Shortfall::NoStartTls));
+        self.secured.or_else(has_none).map(|came| (rule, came))
+    }
+}
+
+fn shortfall(fault: Fault) -> Shortfall {
+    match fault {
+        Fault::NotToday => Shortfall::Expired,
+        Fault::OtherName => Shortfall::OtherName,
+        Fault::NotProven => Shortfall::NotTrusted,
+    }
+}

@@ -1,0 +1,263 @@
+//! How an attempt finds the hosts on its road, and what it says to one of them. A connection may be
+//! kept for the next message to the same destination.
+//!
+//! Invariants:
+//! - A connection is kept only while an entry waits for one to this destination.
+//! - While the marks of one message are on their way to the disk, nothing is said on the connection.
+//!   If the peer has something to say then, the connection is ended.
+//! - A message for which the connection turns out to be over goes by another at once, if no host
+//!   has heard of it.
+
+use connections::Stir;
+use relay::Lost;
+use relay::destinations::Ended;
+use store::{MessageInfo, Refusal};
+
+use crate::attempt::AttemptCx;
+use crate::connection::{KEPT_PATIENCE, OutboundConnection, Spoken};
+use crate::inquiring::Fetching;
+use crate::road::{Called, HostAnswer, Readability, Road, Sought, come_of};
+use crate::stages::{Come, Stage, StepResult, Way};
+use crate::standing::State;
+use crate::why::Why;
+
+use super::Courier;
+
+impl Courier {
+    fn road(&mut self) -> &mut Road {
+        let Some(road) = &mut self.road else { unreachable!("the attempt is on no road") };
+        road
+    }
+
+    /// Finds out which hosts take the mail.
+    pub(super) fn seek(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
+        match self.road().seek(cx) {
+            Sought::Asked => return StepResult::Waits,
+            Sought::Inquiry(inquiry) => (self.inquiry, self.stage) = (Some(inquiry), Stage::Inquired),
+            Sought::Hosts => self.stage = Stage::Called,
+            Sought::Nowhere(why) => {
+                let come = if why.is_temporary() { Come::Later } else { Come::Never };
+                self.settle_all(&come(Why::Nowhere(why)), Ended::Unknown, cx);
+            }
+        }
+        StepResult::GoesOn
+    }
+
+    /// Fetches the policy of the domain.
+    pub(super) fn inquire(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
+        let Some(inquiry) = &mut self.inquiry else { unreachable!("no policy is fetched") };
+        match inquiry.go_on(cx) {
+            Fetching::Waits => return StepResult::Waits,
+            Fetching::NextAddress => {}
+            Fetching::Over => (self.inquiry, self.stage) = (None, Stage::Sought),
+        }
+        StepResult::GoesOn
+    }
+
+    /// Calls the next host.
+    pub(super) fn call(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
+        match self.road().call(cx) {
+            Called::Connecting(connection) => {
+                self.connection = Some(connection);
+                return StepResult::Waits;
+            }
+            Called::Missed => {}
+            Called::Nobody(come) => self.settle_all(&come, Ended::Failed, cx),
+        }
+        StepResult::GoesOn
+    }
+
+    /// Says what there is to say.
+    pub(super) fn speak(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
+        let Courier { connection: Some(connection), reader, .. } = self else {
+            unreachable!("nothing is said without a connection")
+        };
+        match connection.speak(reader, cx)? {
+            Spoken::Waits => return Ok(StepResult::Waits),
+            Spoken::Computes => return Ok(StepResult::Computes),
+            Spoken::MessageOver => self.message_over(cx),
+            Spoken::HangUp => self.hang_up(cx),
+        }
+        Ok(StepResult::GoesOn)
+    }
+
+    /// Something has happened to its connection. One that is kept is kept no longer, unless it just
+    /// has more room.
+    pub(crate) fn stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) -> Way {
+        if self.keeps_connection() {
+            if !matches!(stir, Stir::Made | Stir::Room) {
+                self.drop_kept(cx);
+            }
+            return Way::Waits;
+        }
+        if let Some(inquiry) = &mut self.inquiry {
+            inquiry.stirred(stir, cx);
+        } else {
+            match stir {
+                Stir::Made | Stir::Room if self.stage == Stage::Called => self.open_connection(cx),
+                Stir::Made | Stir::Room => {}
+                Stir::Bytes => self.connected().hear(cx.parts),
+                Stir::Turn => self.connected().step(cx.parts),
+                Stir::Over => self.lost(Lost::Closed, cx),
+            }
+        }
+        self.is_waiting = false;
+        self.go_on(cx)
+    }
+
+    /// A host, or a web server, was waited for too long; or for the next message of a connection.
+    pub(crate) fn deadline_expired(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+        if self.keeps_connection() || self.inquiry.is_some() {
+            return self.stirred(Stir::Over, cx);
+        }
+        self.lost(Lost::Silence, cx);
+        self.is_waiting = false;
+        self.go_on(cx)
+    }
+
+    /// The connection to a host, of which something is known only where there is one.
+    fn connected(&mut self) -> &mut OutboundConnection {
+        let Some(connection) = &mut self.connection else { unreachable!("the attempt has no connection") };
+        connection
+    }
+
+    /// The host has accepted the connection: the message is for it.
+    fn open_connection(&mut self, cx: &mut AttemptCx<'_, '_>) {
+        let Ok(info) = cx.info() else {
+            // Its owner has deleted it meanwhile.
+            self.hang_up(cx);
+            self.leave_road(Ended::Unknown, cx);
+            self.stage = Stage::Over(None);
+            return;
+        };
+        let together = self.road().together();
+        let message = self.entry().for_host(together, self.reader.message_octets(info));
+        self.connected().opened(message, cx.parts);
+        self.reader.rewind();
+        self.stage = Stage::Spoken;
+    }
+
+    fn lost(&mut self, lost: Lost, cx: &mut AttemptCx<'_, '_>) {
+        if self.connected().is_open() { self.connected().lost(lost) } else { self.hang_up(cx) }
+    }
+
+    /// The message cannot be read on.
+    pub(super) fn body_lost(&mut self) {
+        self.connected().lost(Lost::GivenUp);
+    }
+
+    /// The connection is ended at once.
+    pub(super) fn hang_up(&mut self, cx: &mut AttemptCx<'_, '_>) {
+        self.connected().end(cx.parts.connections);
+        self.connection_is_over(cx);
+    }
+
+    /// What was heard counts, unless it was nothing and there is another host.
+    fn connection_is_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
+        self.reader.want_nothing();
+        self.is_waiting = false;
+        cx.queue.deadlines.cancel(cx.frame);
+        let condition = if self.round.is_damaged() { Readability::Damaged } else { Readability::Whole };
+        let Courier { connection, road: Some(road), .. } = self else { unreachable!("the attempt is on no road") };
+        let Some(mut connection) = connection.take() else { unreachable!("the attempt has no connection") };
+        road.count_tls(&connection, cx);
+        match road.heard(&mut connection, condition) {
+            HostAnswer::Anew => self.stage = Stage::Sought,
+            HostAnswer::Next => self.stage = Stage::Called,
+            HostAnswer::Settled(all) => {
+                all.into_iter().for_each(|(bit, come)| self.settle(bit, come, cx));
+                self.arrive(Ended::Reached, cx);
+            }
+        }
+    }
+
+    /// The same came of it for all recipients on this road.
+    fn settle_all(&mut self, come: &Come, how: Ended, cx: &mut AttemptCx<'_, '_>) {
+        self.road().for_all(come).into_iter().for_each(|(bit, come)| self.settle(bit, come, cx));
+        self.arrive(how, cx);
+    }
+
+    /// The road ends here, whatever came of it. An entry that waits for it is next.
+    pub(super) fn leave_road(&mut self, how: Ended, cx: &mut AttemptCx<'_, '_>) {
+        if let Some(road) = self.road.take() {
+            cx.queue.road_left(road.destination(), how, cx.parts.turn.now, road.random());
+        }
+    }
+
+    /// Whether it has a connection that waits for another message.
+    fn keeps_connection(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.is_kept())
+    }
+
+    /// All is told of the message: the connection waits for another, or is ended in good order.
+    fn message_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
+        if self.may_keep_connection(cx) {
+            self.keep_connection(cx);
+        } else {
+            self.connected().say_goodbye(cx.parts);
+            self.connection_is_over(cx);
+        }
+    }
+
+    fn may_keep_connection(&mut self, cx: &AttemptCx<'_, '_>) -> bool {
+        self.connected().may_be_kept(cx.parts.turn.now)
+            && cx.queue.is_serving
+            && cx.queue.behind.contains_key(self.road().destination())
+    }
+
+    /// What came of the message counts, and the connection waits.
+    fn keep_connection(&mut self, cx: &mut AttemptCx<'_, '_>) {
+        let Courier { connection: Some(connection), road: Some(road), .. } = self else {
+            unreachable!("a connection is kept where there is none")
+        };
+        road.count_tls(connection, cx);
+        let (came, host, reporter) = (connection.keep(), connection.host().cloned(), connection.reporter());
+        came.into_iter().for_each(|(bit, outcome)| self.settle(bit, come_of(outcome, host.as_ref(), reporter), cx));
+        self.stage = Stage::Sorted;
+        cx.queue.deadlines.set(cx.frame, cx.parts.turn.now + KEPT_PATIENCE);
+        cx.queue.road_is_good(self.road().destination());
+    }
+
+    /// The message goes by the connection that was kept, if there is one.
+    pub(super) fn resume(&mut self, together: u16, info: MessageInfo) -> bool {
+        if !self.keeps_connection() {
+            return false;
+        }
+        let message = self.entry().for_host(together, self.reader.message_octets(info));
+        self.road().is_for(together);
+        self.connected().reuse(message);
+        self.reader.rewind();
+        true
+    }
+
+    /// A connection that was kept is ended at once.
+    pub(super) fn drop_kept(&mut self, cx: &mut AttemptCx<'_, '_>) {
+        if self.keeps_connection() {
+            self.connected().end(cx.parts.connections);
+            self.kept_is_over(cx);
+        }
+    }
+
+    fn kept_is_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
+        self.connection = None;
+        cx.queue.deadlines.cancel(cx.frame);
+        self.leave_road(Ended::Reached, cx);
+    }
+
+    /// The attempt that goes on with a connection that was kept, when this one is over: for the next
+    /// entry that waits for the same destination.
+    pub(crate) fn follower(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<Courier> {
+        if !self.keeps_connection() {
+            return None;
+        }
+        let queue = &mut *cx.queue;
+        let next = if queue.is_serving { queue.next_behind(self.road().destination()) } else { None };
+        let Some(place) = next else {
+            self.connected().say_goodbye(cx.parts);
+            self.kept_is_over(cx);
+            return None;
+        };
+        queue.standings.set(place, State::UnderWay);
+        Some(Courier { connection: self.connection.take(), road: self.road.take(), ..Courier::new(place) })
+    }
+}

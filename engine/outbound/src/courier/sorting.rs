@@ -1,0 +1,245 @@
+//! What comes next for whom, and what of it is durable.
+//!
+//! Invariants:
+//! - What is done with is marked before anything else is begun.
+//! - Who is here goes first, then reports, then who is elsewhere.
+//! - Of a letter that is held nothing is begun before its time. Then it is as if it came just now: in which time it is tried, and given up, counts from there.
+//! - That somebody has it is durable before it is told; an entry goes only when all that is to be told was.
+
+use accounts::entries;
+use machine::{Micros, Turn};
+use relay::destinations::{Admission, Ended};
+use relay::schedule::{self, Next};
+use store::{MessageInfo, OUTBOX, OutboxEntry, Packing, Refusal, State, UidRange};
+
+use crate::attempt::AttemptCx;
+use crate::entry::{self, Entry, Fate, Nature};
+use crate::road::{Road, nobody};
+use crate::stages::{AGAIN, Come, Deed, ROOM_AGAIN, Stage, StepResult, bits};
+use crate::state::DestinationTry;
+use crate::unreadable::NoticeStep;
+use crate::why::Why;
+use crate::{Point, smarthosts};
+
+use super::Courier;
+
+/// So often at least a letter that is held is looked at: the time of day may jump.
+const HOLD_LOOK: Micros = Micros::from_secs(24 * 60 * 60);
+
+impl Courier {
+    /// Looks what comes next.
+    pub(super) fn sort(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
+        let info = cx.info()?;
+        self.stage = match (cx.record(), self.notice) {
+            // A rebuild has found it: it stays.
+            (None, _) => Stage::Over(None),
+            (Some(record), Some(_)) => self.next_of_unreadable(record, cx),
+            (Some(record), None) => self.next_stage(info, record, cx),
+        };
+        Ok(StepResult::GoesOn)
+    }
+
+    fn next_stage(&mut self, info: MessageInfo, record: OutboxEntry, cx: &mut AttemptCx<'_, '_>) -> Stage {
+        let fate = entry::fate(Some(record));
+        let held_until = self.entry().envelope().held_until;
+        let to_wait = held_until.map_or(0, |until| until.0.saturating_sub(cx.parts.turn.wall.0));
+        if to_wait > 0 && fate != Fate::GivenBack {
+            let until = cx.parts.turn.now + Micros(to_wait).min(HOLD_LOOK);
+            cx.queue.standings.hold(self.place, until);
+            return Stage::Over(Some(until));
+        }
+        if self.round.to_mark().is_some() {
+            return Stage::Marked;
+        }
+        let (all, packing) = (self.entry().all(), self.packing());
+        let (done, told) = (record.done(packing), record.reported(packing));
+        let waiting = all & !done;
+        let open = self.round.open(waiting);
+        if fate == Fate::GivenBack && open != 0 {
+            bits(open).for_each(|bit| self.round.fail(bit, Why::GivenBack));
+            return Stage::Sorted;
+        }
+        if let Some(next) = self.next_here(open, cx) {
+            return next;
+        }
+        if let Some(bit) = self.round.first_failed() {
+            return Stage::Brought(Deed::Report(bit));
+        }
+        if let Some(bit) = bits(self.round.not_put_off(done & !told)).next() {
+            return Stage::Brought(Deed::Arrival(bit));
+        }
+        let Courier { entry: Some(entry), notes, .. } = self else { unreachable!("the entry was not opened") };
+        notes.look_up(entry, waiting, record, cx);
+        if notes.has_some() {
+            return Stage::Forgotten;
+        }
+        if told & all == all {
+            return Stage::Removed;
+        }
+        if open != 0 && cx.queue.is_serving && can_be_marked(cx) {
+            return self.set_out(open, info, cx);
+        }
+        if self.is_delay_to_be_told(waiting, (info, record), cx) {
+            return Stage::Brought(Deed::Delay);
+        }
+        let after = match self.next_attempt(cx) {
+            Next::After(after) => after,
+            // Who is put off for good was failed; whom the store has refused is not.
+            Next::GiveUp if self.round.has_no_room() => ROOM_AGAIN,
+            Next::GiveUp => AGAIN,
+        };
+        let at = cx.parts.turn.now + after;
+        Stage::Over(Some(if let DestinationTry::NotBefore(until) = self.destination_try { until.min(at) } else { at }))
+    }
+
+    /// What comes next of an entry that cannot be read.
+    fn next_of_unreadable(&mut self, record: OutboxEntry, cx: &mut AttemptCx<'_, '_>) -> Stage {
+        if self.round.to_mark().is_some() {
+            return Stage::Marked;
+        }
+        if self.notes.has_some() {
+            return Stage::Forgotten;
+        }
+        let Some(notice) = &mut self.notice else { unreachable!("the entry can be read") };
+        match notice.next(record) {
+            NoticeStep::Deliver => Stage::Brought(Deed::Notice),
+            NoticeStep::ForgetNote => {
+                self.notes.note(Deed::Notice, self.place.0, cx);
+                Stage::Sorted
+            }
+            NoticeStep::WaitForRoom => Stage::Over(Some(cx.parts.turn.now + ROOM_AGAIN)),
+            NoticeStep::ReadAgain => Stage::Over(Some(self.after_damage(cx))),
+        }
+    }
+
+    /// What is to be done for a recipient with an address of ours, if there is one. An address that
+    /// does not exist is reported.
+    fn next_here(&mut self, open: u16, cx: &mut AttemptCx<'_, '_>) -> Option<Stage> {
+        if !self.entry().is_posted() {
+            return self.next_of_arrival(open);
+        }
+        let (directory, entry) = (cx.parts.directory, self.entry());
+        let own = bits(open).find(|bit| directory.has_domain_of(entry.address(*bit)))?;
+        match directory.recipient_at(cx.parts.store, entry.address(own)) {
+            Some(account) => Some(Stage::Brought(Deed::Letter(own, account))),
+            None => {
+                self.round.fail(own, Why::Nobody);
+                Some(Stage::Sorted)
+            }
+        }
+    }
+
+    /// The same of a message that came for an account which forwards its mail.
+    fn next_of_arrival(&mut self, open: u16) -> Option<Stage> {
+        let bit = bits(open).next()?;
+        if self.entry().nature() == Nature::ComesBack {
+            self.round.fail(bit, Why::Circle);
+            return Some(Stage::Sorted);
+        }
+        let deed = self.entry().deed_for(bit);
+        let is_unsealed = matches!(deed, Deed::SentOn(_)) && self.seal.is_open();
+        Some(if is_unsealed { Stage::Hashed } else { Stage::Brought(deed) })
+    }
+
+    /// What the entry's record says of each recipient; of one that cannot be read, nothing is
+    /// written of them.
+    fn packing(&self) -> Packing {
+        self.entry.as_ref().map_or(Packing::Done, Entry::packing)
+    }
+
+    /// Has what was done marked.
+    pub(super) fn mark(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
+        let Some(change) = self.round.to_mark() else { unreachable!("there is nothing to mark") };
+        let ((account, uid), continuation) = (self.place, cx.continuation(Point::Attempt));
+        cx.parts.store.own.store.change_entry(account, uid, (change, self.packing()), continuation)?;
+        Ok(StepResult::Waits)
+    }
+
+    /// Has the entry removed.
+    pub(super) fn remove(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
+        let ((account, uid), continuation) = (self.place, cx.continuation(Point::Attempt));
+        cx.parts.store.own.store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation)?;
+        Ok(StepResult::Waits)
+    }
+
+    /// These recipients are to get it, if their destination is to be tried now.
+    fn set_out(&mut self, together: u16, info: MessageInfo, cx: &mut AttemptCx<'_, '_>) -> Stage {
+        if self.resume(together, info) {
+            self.destination_try = DestinationTry::OnRoad;
+            cx.queue.standings.tried(self.place);
+            return Stage::Spoken;
+        }
+        let domain = entries::domain_of(self.entry().address(0));
+        let leaving = cx.queue.config.way_to(&domain).clone();
+        let destination = smarthosts::destination(&domain, &leaving);
+        match cx.queue.destinations.admit(&destination, cx.parts.turn.now) {
+            Admission::Go => {
+                self.road = Some(Road::to(destination, leaving, together, random(info, cx)));
+                self.destination_try = DestinationTry::OnRoad;
+                cx.queue.standings.tried(self.place);
+                Stage::Sought
+            }
+            Admission::WaitUntil(until) => {
+                cx.queue.leave_alone(&destination);
+                bits(together).for_each(|bit| self.settle(bit, nobody(), cx));
+                self.destination_try = DestinationTry::NotBefore(until);
+                Stage::Sorted
+            }
+            Admission::Busy => {
+                self.round.put_off(together);
+                self.destination_try = DestinationTry::Behind(destination);
+                Stage::Sorted
+            }
+        }
+    }
+
+    /// The time since the message was first to be delivered, by the dates. The time for which the
+    /// machine has run with the entry bounds it.
+    fn age(&self, info: MessageInfo, cx: &AttemptCx<'_, '_>) -> Micros {
+        let Turn { now, wall } = cx.parts.turn;
+        let released = self.entry.as_ref().map_or(info.internal_date, |entry| entry.released(info));
+        let dated = Micros(wall.0.saturating_sub(released.0));
+        cx.queue.standings.age(self.place, dated, now)
+    }
+
+    /// When the entry would be tried again.
+    pub(super) fn next_attempt(&self, cx: &AttemptCx<'_, '_>) -> Next {
+        let Ok(info) = cx.info() else { return Next::After(AGAIN) };
+        schedule::next_attempt(self.age(info, cx), random(info, cx))
+    }
+
+    /// Whether the sender is to be told that it takes long, for recipients that still wait.
+    fn is_delay_to_be_told(
+        &self,
+        open: u16,
+        (info, record): (MessageInfo, OutboxEntry),
+        cx: &AttemptCx<'_, '_>,
+    ) -> bool {
+        !record.is_delay_reported()
+            && !self.round.is_delay_put_off()
+            && schedule::is_delay_to_be_told(self.age(info, cx))
+            && bits(open).any(|bit| self.entry().is_told(bit, self.entry().delayed(info), cx))
+    }
+
+    /// This came of it for a recipient.
+    pub(super) fn settle(&mut self, bit: u8, come: Come, cx: &AttemptCx<'_, '_>) {
+        self.round.settle(bit, come, self.next_attempt(cx));
+    }
+
+    /// All on the road are settled, and it has ended so.
+    pub(super) fn arrive(&mut self, how: Ended, cx: &mut AttemptCx<'_, '_>) {
+        self.leave_road(how, cx);
+        self.stage = Stage::Sorted;
+    }
+}
+
+/// A number of this letter's and this moment's that has nothing to do with that of another letter.
+fn random(info: MessageInfo, cx: &AttemptCx<'_, '_>) -> u64 {
+    let number = info.guid.0 ^ u128::from(cx.parts.turn.now.0) << u64::BITS;
+    u128::from_le_bytes(cx.parts.store.own.store.secret(&number.to_le_bytes())) as u64
+}
+
+/// Whether what comes of a letter can be noted.
+fn can_be_marked(cx: &AttemptCx<'_, '_>) -> bool {
+    cx.parts.store.own.store.state() == State::Serving
+}

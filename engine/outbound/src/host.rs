@@ -1,0 +1,101 @@
+//! A host that takes mail: where it is, and what TLS with it has to prove.
+//!
+//! Most hosts have a certificate that proves nothing, and it is not looked at
+//! (`tls::ClientSettings::for_anybody`). That protects from those who listen, and not from those who
+//! stand in between. Where the domain demands more (`demand`), nothing is sent to a host that does
+//! not show what is published, or that does not offer TLS. The same holds for a smarthost
+//! (`smarthosts`) for which the configuration demands TLS, or has a password.
+//!
+//! Answers to: RFC 7435, RFC 7672.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use configuration::SmarthostLogin;
+use connections::Identity;
+use dns::{Name, Unanswered};
+use relay::Tls;
+use relay::route::{Hop, Unroutable};
+use relay::sts::Policy;
+use relay::tally::{Rule, Shortfall};
+use tls::Published;
+
+/// Where mail comes from other hosts.
+const PORT: u16 = 25;
+
+/// What is demanded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Demand {
+    /// Nothing.
+    Nothing,
+    /// TLS, with one of these certificates; none: with any, since what is published is of no use (RFC 7672 section 2.2).
+    Tls(Vec<Published>),
+    /// Nobody knows now.
+    Unknown(Unanswered),
+}
+
+/// A host that takes mail.
+#[derive(Clone, Debug)]
+pub(super) struct Host {
+    /// None where it is known by its address alone.
+    pub(super) name: Option<Name>,
+    pub(super) address: SocketAddr,
+    pub(super) tls: Tls,
+    pub(super) identity: Identity,
+    pub(super) login: Option<SmarthostLogin>,
+    /// Under what it is counted whether TLS was had; none: it is not, or was already.
+    pub(super) rule: Option<Rule>,
+}
+
+/// Why a host is not to be called.
+#[derive(Clone, Debug)]
+pub(super) struct Barred {
+    pub(super) why: Unroutable,
+    /// As what that counts, if it is for what TLS would be.
+    pub(super) counts_as: Option<(Rule, Shortfall)>,
+}
+
+/// Hosts to be called, the first one first, or why one is not.
+pub(super) type Hosts = Vec<Result<Host, Barred>>;
+
+impl Barred {
+    pub(super) fn by(why: Unroutable) -> Barred {
+        Barred { why, counts_as: None }
+    }
+}
+
+impl Host {
+    /// `domain`: whose mail it takes. `policy`: what that wants enforced where it demands nothing else. Errors: it is not to be called, or nobody knows what is demanded there.
+    pub(super) fn of(hop: Hop, domain: &str, demand: Demand, policy: Option<&Policy>) -> Result<Host, Barred> {
+        let is_allowed = |policy: &Policy| hop.host.as_ref().is_some_and(|host| policy.allows(host));
+        let barred = |why, rule, shortfall| Err(Barred { why, counts_as: Some((rule, shortfall)) });
+        let (tls, identity, rule) = match demand {
+            Demand::Nothing => match policy.map(is_allowed) {
+                None => (Tls::IfOffered, Identity::Anybody, Rule::None),
+                Some(true) => (Tls::Required, Identity::Vouched, Rule::Sts),
+                Some(false) => return barred(Unroutable::Forbidden, Rule::Sts, Shortfall::Failed),
+            },
+            Demand::Tls(published) if published.is_empty() => (Tls::Required, Identity::Anybody, Rule::Tlsa),
+            Demand::Tls(published) => (Tls::Required, Identity::Published(published, domain.to_string()), Rule::Tlsa),
+            Demand::Unknown(why) => return barred(Unroutable::Unknown(why), Rule::Tlsa, Shortfall::DnssecInvalid),
+        };
+        let address = SocketAddr::new(hop.address, PORT);
+        Ok(Host { name: hop.host, address, tls, identity, login: None, rule: Some(rule) })
+    }
+
+    /// Whether TLS with it proves what there is to prove.
+    pub(super) fn proven(&self) -> Result<(), Shortfall> {
+        let is_of_no_use = self.rule == Some(Rule::Tlsa) && self.identity == Identity::Anybody;
+        if is_of_no_use { Err(Shortfall::TlsaInvalid) } else { Ok(()) }
+    }
+
+    /// What it has to prove to be called, and what it is told that it is called.
+    pub(super) fn called(&self) -> Option<String> {
+        match (&self.name, &self.identity) {
+            (Some(name), _) => Some(name.as_str().to_string()),
+            (None, Identity::Vouched) => Some(self.address.ip().to_string()),
+            (None, _) => None,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A delivery to an account of this machine: the message, or a report; or into an outbox, from where
+//! it is forwarded.
+//!
+//! Invariants:
+//! - One delivery is under way at a time.
+//! - What follows the message is handed over when all of the message was.
+
+use alloc::vec::Vec;
+
+use shards::LetterId;
+use store::{Recipient, Refusal};
+
+use super::Point;
+use super::attempt::AttemptCx;
+use super::reader::EntryReader;
+
+/// A delivery to an account of this machine.
+#[derive(Default)]
+pub(super) struct LocalDelivery {
+    under_way: Option<LetterId>,
+    rest: FollowingContent,
+}
+
+/// What is delivered behind the first octets.
+#[derive(Default)]
+pub(super) enum FollowingContent {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The message, and then these octets.
+    Message(Vec<u8>),
+}
+
+/// How far the store has come with a delivery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Handed {
+    /// It has taken what there was.
+    Taken,
+    /// It wakes the attempt when it takes more, or when more of the message was read.
+    Waits,
+    /// It has all, and wakes the attempt when that is durable.
+    Complete,
+}
+
+impl LocalDelivery {
+    /// Begins a delivery.
+    pub(super) fn begin(&mut self, recipient: Recipient, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
+        self.under_way = Some(cx.parts.store.begin(&[recipient])?);
+        Ok(())
+    }
+
+    /// Of the delivery that has begun: the first octets, and what follows them.
+    pub(super) fn holds(&mut self, first: Vec<u8>, rest: FollowingContent, reader: &mut EntryReader) {
+        let signatures = if let FollowingContent::Message(_) = rest { reader.signatures() } else { &[] };
+        let first = [&first, signatures].concat();
+        reader.rewind_behind(first);
+        self.rest = rest;
+    }
+
+    /// Hands over what was read, or reads on. What is complete is committed.
+    pub(super) fn hand(&mut self, reader: &mut EntryReader, cx: &mut AttemptCx<'_, '_>) -> Result<Handed, Refusal> {
+        let Some(letter) = self.under_way else { unreachable!("a delivery is handed over that has not begun") };
+        let continuation = cx.continuation(Point::Attempt);
+        if !reader.octets().is_empty() {
+            let taken = cx.parts.store.append(letter, reader.octets(), continuation);
+            reader.used(taken.map_err(Refusal::of_begun_delivery)?);
+            return Ok(if reader.octets().is_empty() { Handed::Taken } else { Handed::Waits });
+        }
+        if let FollowingContent::Message(behind) = &mut self.rest {
+            if reader.read_on(cx)? {
+                return Ok(Handed::Waits);
+            }
+            let behind = core::mem::take(behind);
+            self.rest = FollowingContent::Nothing;
+            if !behind.is_empty() {
+                reader.put(behind);
+                return Ok(Handed::Taken);
+            }
+        }
+        cx.parts.store.commit(letter, cx.parts.turn.wall, continuation).map_err(Refusal::of_begun_delivery)?;
+        Ok(Handed::Complete)
+    }
+
+    /// The delivery is durable.
+    pub(super) fn came(&mut self) {
+        self.under_way = None;
+    }
+
+    /// The delivery is given up, if there is one.
+    pub(super) fn abort(&mut self, cx: &mut AttemptCx<'_, '_>) {
+        if let Some(letter) = self.under_way.take() {
+            cx.parts.store.abort(letter);
+        }
+    }
+}

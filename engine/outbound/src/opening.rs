@@ -1,0 +1,40 @@
+//! How an entry is opened: from its beginning to the recipients for which it stands.
+
+use accounts::entries::domain_of;
+use relay::envelope::Unreadable;
+use sometimes::sometimes;
+
+use super::attempt::AttemptCx;
+use super::entry::{self, Entry, OpenedEntry, has_shown_header};
+use super::forwarding::arrival;
+use super::head::{self, EntryHead};
+
+/// Opens an entry that begins so. `is_all`: no more of it comes.
+pub(super) fn open(beginning: &[u8], is_all: bool, cx: &mut AttemptCx<'_, '_>) -> OpenedEntry {
+    if entry::is_arriving(cx.record()) {
+        return arrival(beginning, is_all, cx);
+    }
+    let EntryHead { signatures, envelope, message_at } = match head::read(beginning, is_all) {
+        Ok(head) => head,
+        Err(Unreadable::Partial) => {
+            sometimes!(EntryHeadInParts);
+            return OpenedEntry::Partial;
+        }
+        Err(Unreadable::Malformed) => return OpenedEntry::Unreadable,
+    };
+    let message = beginning.get(message_at..).unwrap_or_default();
+    if !is_all && !has_shown_header(message) {
+        return OpenedEntry::Partial;
+    }
+    let first = cx.record().map_or(0, |record| record.first());
+    // Its record may name a recipient that the envelope does not have.
+    let Some(entry) = Entry::posted(cx.place.0, envelope, first, message) else { return OpenedEntry::Unreadable };
+    let domain = domain_of(entry.address(0));
+    cx.queue.is_for(cx.place, &domain, &cx.parts.store.own.store);
+    OpenedEntry::Whole { entry, signatures, message_at: message_at as u32 }
+}
+
+/// Whether the recipients of an entry that begins so are known, though more of it is wanted.
+pub(super) fn has_head(beginning: &[u8], cx: &AttemptCx<'_, '_>) -> bool {
+    !entry::is_arriving(cx.record()) && head::read(beginning, false).is_ok()
+}

@@ -1,0 +1,171 @@
+//! The results for the recipients of an entry, most of them of one round: from the beginning of an
+//! attempt until the entry is left to wait.
+//!
+//! Invariants:
+//! - A recipient that was put off, or that does not get the message, is not tried again in this
+//!   round: [`Round::open`] is without it.
+//! - A result is in `to_mark` until it is durable, and nothing else is begun before.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use relay::schedule::Next;
+use store::{EntryChange, Refusal};
+
+use super::stages::{Come, Deed, Reporter, Taken};
+use super::why::Why;
+
+/// The results for the recipients. Each is known by its bit.
+#[derive(Default)]
+pub(super) struct Round {
+    /// Recipients that are not tried again in this round.
+    put_off: u16,
+    /// What of the entry has changed, and is not durable yet.
+    to_mark: EntryChange,
+    /// Why recipients that are not tried again in this round did not get it.
+    later: Vec<(u8, Why)>,
+    /// Recipients that do not get it, which is to be reported.
+    failed: VecDeque<(u8, Why)>,
+    /// Remote recipients that have the message, as their hosts have said since the core began to
+    /// serve. To be reported.
+    taken: Vec<(u8, Taken)>,
+    /// The sender cannot be told in this round that it takes long.
+    is_delay_put_off: bool,
+    /// There is no room for a report, in the mailbox or on the disk.
+    has_no_room: bool,
+    /// A part of it could not be read in this round.
+    is_damaged: bool,
+}
+
+impl Round {
+    /// This came of it for a recipient. `next`: when the entry would be tried again.
+    pub(super) fn settle(&mut self, bit: u8, come: Come, next: Next) {
+        match come {
+            Come::Delivered(taken) if taken.reporter == Reporter::Us => {
+                self.to_mark.done(bit);
+                self.taken.push((bit, taken));
+            }
+            Come::Delivered(_) => self.to_mark.done_and_reported(bit),
+            Come::Later(why) if next == Next::GiveUp => self.fail(bit, why),
+            Come::Later(why) => {
+                self.put_off |= 1 << bit;
+                self.later.push((bit, why));
+            }
+            Come::Never(why) => self.fail(bit, why),
+        }
+    }
+
+    /// A recipient does not get the message.
+    pub(super) fn fail(&mut self, bit: u8, why: Why) {
+        self.failed.push_back((bit, why));
+    }
+
+    /// An account of this machine has what was delivered to it.
+    pub(super) fn came(&mut self, deed: Deed) {
+        match deed {
+            Deed::Letter(bit, _) | Deed::SentOn(bit) => {
+                self.failed.retain(|(failed, _)| *failed != bit);
+                self.to_mark.done(bit);
+            }
+            Deed::Report(bit) | Deed::Arrival(bit) => {
+                self.failed.retain(|(failed, _)| *failed != bit);
+                self.taken.retain(|(taken, _)| *taken != bit);
+                self.to_mark.done_and_reported(bit);
+            }
+            Deed::Delay => self.to_mark.delay_reported(),
+            Deed::Notice => self.to_mark.damage_reported(),
+        }
+    }
+
+    /// Recipients are not tried in this round.
+    pub(super) fn put_off(&mut self, recipients: u16) {
+        self.put_off |= recipients;
+    }
+
+    /// A recipient is not tried again in this round, nor reported.
+    pub(super) fn put_off_one(&mut self, bit: u8) {
+        self.put_off |= 1 << bit;
+        self.failed.retain(|(failed, _)| *failed != bit);
+    }
+
+    /// The sender is not told in this round that it takes long.
+    pub(super) fn put_off_delay(&mut self) {
+        self.is_delay_put_off = true;
+    }
+
+    /// Whether the sender cannot be told so in this round.
+    pub(super) fn is_delay_put_off(&self) -> bool {
+        self.is_delay_put_off
+    }
+
+    /// Of recipients, those that are to be tried in this round.
+    pub(super) fn open(&self, recipients: u16) -> u16 {
+        let failed = self.failed.iter().fold(0, |bits, (bit, _)| bits | 1 << bit);
+        recipients & !self.put_off & !failed
+    }
+
+    /// Of recipients, those that were not put off.
+    pub(super) fn not_put_off(&self, recipients: u16) -> u16 {
+        recipients & !self.put_off
+    }
+
+    /// What of the entry has changed, and is not durable yet.
+    pub(super) fn to_mark(&self) -> Option<EntryChange> {
+        (!self.to_mark.is_empty()).then_some(self.to_mark)
+    }
+
+    /// That is durable.
+    pub(super) fn marked(&mut self) {
+        self.to_mark = EntryChange::default();
+    }
+
+    /// The first recipient of which it is to be reported that it does not get the message.
+    pub(super) fn first_failed(&self) -> Option<u8> {
+        self.failed.front().map(|(bit, _)| *bit)
+    }
+
+    /// Why a recipient does not get the message.
+    pub(super) fn why_failed(&self, bit: u8) -> Option<&Why> {
+        self.failed.iter().find(|(failed, _)| *failed == bit).map(|(_, why)| why)
+    }
+
+    /// Why a recipient was put off.
+    pub(super) fn why_later(&self, bit: u8) -> Option<&Why> {
+        self.later.iter().rev().find(|(later, _)| *later == bit).map(|(_, why)| why)
+    }
+
+    /// Why the last recipient was put off.
+    pub(super) fn last_reason(&self) -> Option<&Why> {
+        self.later.last().map(|(_, why)| why)
+    }
+
+    /// How a host has accepted the message for a recipient.
+    pub(super) fn taken(&self, bit: u8) -> Option<&Taken> {
+        self.taken.iter().find(|(taken, _)| *taken == bit).map(|(_, taken)| taken)
+    }
+
+    /// The store has refused something.
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        self.is_damaged |= matches!(refusal, Refusal::Damaged | Refusal::Unreadable);
+    }
+
+    /// Whether a part of the entry could not be read.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged
+    }
+
+    /// The store has refused a delivery to an account of this machine.
+    pub(super) fn delivery_refused(&mut self, refusal: Refusal) {
+        self.has_no_room |= is_for_want_of_room(refusal);
+    }
+
+    /// Whether there was no room for a delivery.
+    pub(super) fn has_no_room(&self) -> bool {
+        self.has_no_room
+    }
+}
+
+/// Whether a mailbox or the disk has no room. That lasts until messages are deleted.
+fn is_for_want_of_room(refusal: Refusal) -> bool {
+    matches!(refusal, Refusal::OverQuota | Refusal::LargerThanQuota | Refusal::DiskFull | Refusal::IndexFull)
+}
