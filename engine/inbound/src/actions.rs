@@ -254,5 +254,7 @@ fn trace(
         return Ok(());
     }
     let taken = cx.store.append(letter, trace, continuation).map_err(message_refusal)?;
-    if taken == length { Ok(()) } else { Err(MessageRefusal::TryLater) }
+    let rest = trace.get(taken..).unwrap_or_default();
+    transaction.message.iter_mut().for_each(|message| message.head.extend_from_slice(rest));
+    Ok(())
 }

@@ -52,16 +52,17 @@ impl SmtpConversation {
         self.transaction.is_some()
     }
 
-    /// Whether a message is on its way into the store.
-    pub fn has_message(&self) -> bool {
-        self.message().is_some()
+    /// Whether a message is on its way into the store of a core that is short of buffers or places.
+    pub fn holds_what_is_short(&self, store: &Archive) -> bool {
+        self.message().is_some_and(|message| store.is_short_for(message.letter))
     }
 
     /// Whether the session waits for a message that holds buffers that other sessions may wait for.
     /// Load shedding in the engine asks this.
     pub fn holds_and_waits(&self, store: &Archive) -> bool {
         self.spread_letter().is_some_and(|letter| match self.session.waits_for() {
-            smtp::WaitsFor::MessageRoom => true,
+            // While it begins it waits for places alone, and nothing waits for it in a circle.
+            smtp::WaitsFor::MessageRoom => !store.is_beginning(letter),
             smtp::WaitsFor::Stored => self.ends_without_room() || store.is_preparing(letter),
             _ => false,
         })

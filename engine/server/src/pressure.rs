@@ -1,10 +1,13 @@
 //! When something runs short: who holds of it and stands still has to go.
 //!
-//! Each limit of the machine is one that strangers could exhaust, by opening connections and doing nothing with them. As
-//! long as there is enough for everybody, everybody has the time that the RFCs give him. Once there is not, a hand goes
-//! around the sessions, marks how far each has come, and ends those that it finds where they were a while ago. It
-//! costs nothing before it is needed, and a session that waits for us is never touched; but for one whose letter is for accounts of
-//! several cores: it holds buffers of one while it waits for another's, and two such could wait for each other for ever.
+//! Each limit of the machine is one that strangers could exhaust, by opening connections and doing
+//! nothing with them. As long as there is enough for everybody, everybody has the time that the
+//! RFCs give. Once there is not, a hand goes around the sessions, marks how far each has come, and
+//! ends those that it finds where they were a while ago. It costs nothing before it is needed, and
+//! a session that waits for us is never touched; but for one with a message for accounts of several
+//! cores: it holds buffers of one while it waits for another's, and two such could wait for each
+//! other for ever. Of places for messages that cannot happen: they are taken core by core (crate
+//! `shards`).
 //!
 //! Connections are shared by addresses and networks (`crowding`). Before a new client has to be
 //! sent away, those that have the most lose their idle ones, at once and whatever they say:
@@ -35,7 +38,7 @@ enum Shortage {
     Buffers,
     /// The same, and there is next to nothing left.
     AllBuffers,
-    /// The store's buffers: held by letters on their way into it.
+    /// A store's buffers, or its places: held by letters on their way into it.
     BodyBuffers,
     /// Records of SMTP transactions.
     Transactions,
@@ -162,7 +165,7 @@ impl Shortage {
     fn is_felt_by(self, session: &Session, common: &Common) -> bool {
         match self {
             Shortage::Buffers | Shortage::AllBuffers => common.connections.net().borrows(session.caller.connection),
-            Shortage::BodyBuffers => session.has_message(),
+            Shortage::BodyBuffers => session.holds_what_is_short(&common.store),
             Shortage::Transactions => session.has_transaction(),
             Shortage::Handshakes => {
                 session.is_in_handshake() && common.connections.tls().has_begun(session.caller.connection)

@@ -229,9 +229,9 @@ impl Session {
         matches!(&self.talk, Talk::Smtp(talk) if talk.has_transaction())
     }
 
-    /// Whether a message of it is on its way into the store.
-    pub(crate) fn has_message(&self) -> bool {
-        matches!(&self.talk, Talk::Smtp(talk) if talk.has_message())
+    /// Whether a message of it is on its way into a store that is short of buffers or places.
+    pub(crate) fn holds_what_is_short(&self, store: &Archive) -> bool {
+        matches!(&self.talk, Talk::Smtp(talk) if talk.holds_what_is_short(store))
     }
 
     /// Whether it holds of what others may wait for, and waits for what others may hold.

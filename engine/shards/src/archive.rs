@@ -109,9 +109,15 @@ impl Archive {
             || self.all_status().any(|status| status.room.holds(octets))
     }
 
-    /// Whether the stores have fewer buffers than are asked for.
+    /// Whether the stores have fewer buffers or places than are asked for.
     pub fn is_short_of_buffers(&self) -> bool {
-        self.own.store.is_short_of_buffers() || self.all_status().any(|status| status.is_short_of_buffers)
+        self.is_short_of_buffers_itself() || self.all_status().any(|status| status.is_short_of_buffers)
+    }
+
+    /// Whether this core's store has.
+    pub(crate) fn is_short_of_buffers_itself(&self) -> bool {
+        let has_no_place = |elsewhere: &Elsewhere| elsewhere.desk.is_short_of_places();
+        self.own.store.is_short_of_buffers() || self.elsewhere.as_ref().is_some_and(has_no_place)
     }
 
     /// The account that mail for `address` goes to.

@@ -127,7 +127,7 @@ impl Desk {
             }
         }
         self.begin_waiting(store);
-        let is_short_of_buffers = store.is_short_of_buffers() || !self.beginning.is_empty();
+        let is_short_of_buffers = store.is_short_of_buffers() || self.is_short_of_places();
         self.tell_status(Status { state: store.state(), room: store.room(), is_short_of_buffers });
     }
 
@@ -167,6 +167,11 @@ impl Desk {
 
     pub(crate) fn all_serve(&self) -> bool {
         self.guests.iter().flatten().all(|guest| guest.is_serving)
+    }
+
+    /// Whether messages wait to be begun.
+    pub(crate) fn is_short_of_places(&self) -> bool {
+        !self.beginning.is_empty()
     }
 
     pub(crate) fn is_at_rest(&self) -> bool {

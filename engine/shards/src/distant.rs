@@ -100,6 +100,25 @@ impl Distant {
         })
     }
 
+    /// Asks the owner for a place for a message that has just begun. `continuation` is woken with
+    /// [`Outcome::Room`] when the owner has one, or refuses.
+    pub(crate) fn ask_for_place(&mut self, letter: Letter, continuation: Continuation) {
+        let Some(gathering) = self.letters.get_mut(letter.0) else { unreachable!("a message that has ended") };
+        gathering.continuation = Some(continuation);
+        self.send_page(letter, None);
+    }
+
+    /// Why the owner has refused a message of which it does not have all, if it has.
+    pub(crate) fn refusal(&self, letter: Letter) -> Option<Refusal> {
+        self.letters.get(letter.0)?.refused
+    }
+
+    /// Whether the core that a message is for has fewer buffers or places than are asked for.
+    pub(crate) fn is_owner_short(&self, letter: Letter) -> bool {
+        let owner = self.letters.get(letter.0).and_then(|gathering| self.owners.get(gathering.owner.index()));
+        owner.is_some_and(|owner| owner.status.is_short_of_buffers)
+    }
+
     pub(crate) fn append(
         &mut self,
         letter: Letter,

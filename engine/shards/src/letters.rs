@@ -22,10 +22,22 @@ impl Archive {
         self.begin_spread(recipients)
     }
 
-    pub(crate) fn begin_at(&mut self, owner: CoreId, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
+    fn begin_at(&mut self, owner: CoreId, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
         match self.distant_at(owner) {
             None => self.own.store.begin(recipients).map(LetterId::Own),
             Some(distant) => distant.begin(owner, recipients).map(LetterId::Distant),
+        }
+    }
+
+    /// Whether a core that gets some of a letter has fewer buffers or places than are asked for.
+    pub fn is_short_for(&self, letter: LetterId) -> bool {
+        match (letter, &self.elsewhere) {
+            (LetterId::Own(_), _) => self.is_short_of_buffers_itself(),
+            (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.is_owner_short(letter),
+            (LetterId::Spread(letter), Some(elsewhere)) => {
+                elsewhere.spread.parts_of(letter).any(|part| self.is_short_for(part))
+            }
+            _ => false,
         }
     }
 

@@ -5,7 +5,9 @@ use tasks::Subsystem;
 tasks::points! {
     /// Where messages wait that concern several cores.
     pub(crate) enum Point of Subsystem::Shards;
-    /// A message for accounts of several cores: one of them has room for more of it.
+    /// A message for accounts of several cores: one of them has a place for its part.
+    PartBegun,
+    /// The same: one of them has room for more of it.
     PartRoom,
     /// The same: this core may know now whether it has space for its part.
     PartSpace,

@@ -1,6 +1,10 @@
 //! Messages for accounts of several cores: each of these cores gets one of its own, and they end
 //! together.
 //!
+//! A core lets so many messages begin at a time. So the parts take their places one after the
+//! other, by the numbers of their cores, and octets are taken when all have one. A message that has
+//! a place waits for higher cores only: no two messages wait for each other.
+//!
 //! The parts may take different numbers of octets at a time. As many as all have taken are taken;
 //! what some have ahead of the others is left out for them when it comes again. A complete message
 //! is first prepared on all cores: each has all of it, and space for it. Only then it is committed
@@ -18,9 +22,15 @@ use sometimes::sometimes;
 use store::{Closing, Outcome, Recipient, Refusal, Wake};
 use tasks::{Continuation, FrameId, FrameTable};
 
-use crate::archive::Archive;
-use crate::messages::{LetterId, refused};
+use crate::archive::{Archive, Elsewhere};
+use crate::messages::{Letter, LetterId, refused};
 use crate::point::Point;
+
+#[cfg(test)]
+mod tests;
+
+/// Recipients that a record keeps room for.
+const OWN_KEPT: usize = 8;
 
 /// The letters for several cores that have begun on this one.
 pub(crate) struct Spread {
@@ -33,7 +43,12 @@ pub(crate) struct Spread {
 /// One letter.
 #[derive(Default)]
 struct Parts {
+    /// Those that have a place, or wait for one.
     parts: Vec<Part>,
+    /// Those that do not wait for one yet, the next one last.
+    coming: Vec<Unplaced>,
+    /// The recipients of this core's part, until it has a place.
+    own: Vec<Recipient>,
     /// Octets that all parts have taken, modulo 2^32.
     taken: u32,
     stage: Stage,
@@ -49,13 +64,22 @@ struct Parts {
 /// How far a letter has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Stage {
-    /// Its octets come.
+    /// Not all parts have a place.
     #[default]
+    Beginning,
+    /// Its octets come.
     Octets,
     /// It is complete; not all parts are known to have space.
     Preparing,
     /// Its parts are committed.
     Committed,
+}
+
+/// A part that has no place yet.
+#[derive(Clone, Copy)]
+enum Unplaced {
+    Own,
+    Distant(Letter),
 }
 
 /// What one core gets of it.
@@ -68,7 +92,7 @@ impl Spread {
     pub(crate) fn new(letters: usize) -> Spread {
         Spread {
             letters: FrameTable::with_capacity(letters),
-            idle: (0..letters).map(|_| Box::new(Parts { parts: Vec::with_capacity(4), ..Parts::default() })).collect(),
+            idle: (0..letters).map(|_| Box::new(Parts::with_room())).collect(),
         }
     }
 
@@ -87,13 +111,17 @@ impl Spread {
     /// Forgets a letter.
     fn remove(&mut self, letter: FrameId) {
         let Some(mut parts) = self.letters.remove(letter) else { unreachable!("a message that has ended") };
-        parts.parts.clear();
-        *parts = Parts { parts: core::mem::take(&mut parts.parts), ..Parts::default() };
+        parts.clear();
         self.idle.push(parts);
     }
 
     fn stage(&self, letter: FrameId) -> Option<Stage> {
         self.letters.get(letter).map(|parts| parts.stage)
+    }
+
+    /// The parts of a letter that have a place, or wait for one.
+    pub(crate) fn parts_of(&self, letter: FrameId) -> impl Iterator<Item = LetterId> {
+        self.letters.get(letter).into_iter().flat_map(|parts| parts.parts.iter().map(|part| part.letter))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -124,17 +152,44 @@ impl Spread {
 }
 
 impl Parts {
+    fn with_room() -> Parts {
+        let (parts, coming) = (Vec::with_capacity(4), Vec::with_capacity(4));
+        Parts { parts, coming, own: Vec::with_capacity(OWN_KEPT), ..Parts::default() }
+    }
+
+    fn clear(&mut self) {
+        let Parts { parts, coming, own, .. } = core::mem::take(self);
+        *self = Parts { parts, coming, own, ..Parts::default() };
+        self.parts.clear();
+        self.coming.clear();
+        self.forget_own();
+    }
+
+    /// The recipients of this core's part are not needed any more.
+    fn forget_own(&mut self) {
+        self.own.clear();
+        self.own.shrink_to(OWN_KEPT);
+    }
+
     fn add(&mut self, letter: LetterId) {
         self.parts.push(Part { letter, taken: 0 });
     }
 
-    /// Gives every part what it has not got of `octets`; how many all have taken then.
+    /// Gives every part what it has not got of `octets`; how many all have taken then. None while
+    /// not all have a place.
     fn append(
         &mut self,
         octets: &[u8],
         continuation: Continuation,
         mut append: impl FnMut(LetterId, &[u8]) -> Result<usize, Refusal>,
     ) -> Result<usize, Refusal> {
+        if let Some(refusal) = self.refused {
+            return Err(refusal);
+        }
+        if self.stage == Stage::Beginning {
+            self.continuation = Some(continuation);
+            return Ok(0);
+        }
         let mut taken_by_all = octets.len();
         for part in &mut self.parts {
             let ahead = part.taken.wrapping_sub(self.taken) as usize;
@@ -154,24 +209,95 @@ impl Archive {
     pub(crate) fn begin_spread(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
         sometimes!(LetterSpread);
         let letter = self.elsewhere.as_mut().ok_or(Refusal::NoSuchAccount)?.spread.begin()?;
-        for owner in (0..self.owners.count()).map(CoreId) {
-            let Some(elsewhere) = &mut self.elsewhere else { break };
-            let mut theirs = core::mem::take(&mut elsewhere.recipients);
-            theirs.extend(recipients.iter().filter(|recipient| self.owners.of(recipient.account) == owner));
-            let begun = if theirs.is_empty() { None } else { Some(self.begin_at(owner, &theirs)) };
-            theirs.clear();
-            let Some(elsewhere) = &mut self.elsewhere else { break };
-            elsewhere.recipients = theirs;
-            match (begun, elsewhere.spread.get(letter)) {
-                (Some(Ok(part)), Some(parts)) => parts.add(part),
-                (Some(Err(refusal)), _) => {
-                    self.abort(LetterId::Spread(letter));
-                    return Err(refusal);
-                }
-                _ => {}
+        for owner in (0..self.owners.count()).rev().map(CoreId) {
+            if let Err(refusal) = self.prepare_part(letter, owner, recipients) {
+                self.abort(LetterId::Spread(letter));
+                return Err(refusal);
             }
         }
-        Ok(LetterId::Spread(letter))
+        match self.take_places(letter) {
+            Ok(()) => Ok(LetterId::Spread(letter)),
+            Err(refusal) => {
+                self.abort(LetterId::Spread(letter));
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Notes which of the recipients this core owns, if it owns some.
+    fn prepare_part(&mut self, letter: FrameId, owner: CoreId, recipients: &[Recipient]) -> Result<(), Refusal> {
+        let (owners, is_own) = (self.owners, owner == self.core);
+        let Some(Elsewhere { distant, spread, recipients: theirs, .. }) = &mut self.elsewhere else { return Ok(()) };
+        let Some(parts) = spread.get(letter) else { unreachable!("a message that has just begun") };
+        let owned = recipients.iter().filter(|recipient| owners.of(recipient.account) == owner);
+        let theirs = if is_own { &mut parts.own } else { theirs };
+        theirs.extend(owned);
+        if theirs.is_empty() {
+            return Ok(());
+        }
+        let coming = if is_own { Ok(Unplaced::Own) } else { distant.begin(owner, theirs).map(Unplaced::Distant) };
+        if !is_own {
+            theirs.clear();
+        }
+        parts.coming.push(coming?);
+        Ok(())
+    }
+
+    /// Takes the places of a letter's parts, up to one that it has to wait for.
+    ///
+    /// Errors: this core's store refuses it.
+    fn take_places(&mut self, letter: FrameId) -> Result<(), Refusal> {
+        let Some(Elsewhere { distant, spread, .. }) = &mut self.elsewhere else { return Ok(()) };
+        let Some(parts) = spread.get(letter) else { unreachable!("a message that has ended takes no place") };
+        while let Some(coming) = parts.coming.pop() {
+            match coming {
+                Unplaced::Own => {
+                    let begun = self.own.store.begin(&parts.own);
+                    parts.forget_own();
+                    parts.add(LetterId::Own(begun?));
+                }
+                Unplaced::Distant(part) => {
+                    parts.add(LetterId::Distant(part));
+                    distant.ask_for_place(part, part_at(letter, Point::PartBegun));
+                    return Ok(());
+                }
+            }
+        }
+        parts.stage = Stage::Octets;
+        Ok(())
+    }
+
+    /// A core has a place for the last part that asked for one, or refuses it: the next one's turn.
+    fn place_taken(&mut self, letter: FrameId) -> Option<Wake> {
+        let Elsewhere { distant, spread, .. } = self.elsewhere.as_mut()?;
+        let refusal = match spread.get(letter)?.parts.last()?.letter {
+            LetterId::Distant(part) => distant.refusal(part),
+            _ => unreachable!("this core's part waits for no place"),
+        };
+        let taken = refusal.map_or_else(|| self.take_places(letter), Err);
+        let parts = self.spread(letter)?;
+        parts.refused = taken.err();
+        if parts.stage == Stage::Beginning && parts.refused.is_none() {
+            return None;
+        }
+        if parts.closing.is_none() {
+            let continuation = parts.continuation.take()?;
+            return Some(Wake { continuation, outcome: Outcome::Room });
+        }
+        // It is complete already: it has no octets.
+        parts.stage = Stage::Preparing;
+        match taken {
+            Ok(()) => self.prepare_parts(letter),
+            Err(refusal) => {
+                self.refuse_preparing(letter, refusal);
+            }
+        }
+        None
+    }
+
+    /// Whether not all parts of a message have a place.
+    pub fn is_beginning(&self, letter: FrameId) -> bool {
+        self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.spread.stage(letter) == Some(Stage::Beginning))
     }
 
     pub(crate) fn append_spread(
@@ -199,8 +325,17 @@ impl Archive {
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         let parts = self.spread(letter).ok_or(Refusal::NoSuchDelivery)?;
-        (parts.stage, parts.closing) = (Stage::Preparing, Some(closing));
-        (parts.outstanding, parts.continuation) = (parts.parts.len(), Some(continuation));
+        (parts.closing, parts.continuation) = (Some(closing), Some(continuation));
+        if parts.stage == Stage::Octets {
+            parts.stage = Stage::Preparing;
+            self.prepare_parts(letter);
+        }
+        Ok(())
+    }
+
+    fn prepare_parts(&mut self, letter: FrameId) {
+        let Some(parts) = self.spread(letter) else { unreachable!("a message that is complete") };
+        parts.outstanding = parts.parts.len();
         for number in 0..parts.parts.len() {
             let Some(part) = self.spread(letter).and_then(|parts| parts.parts.get(number)) else { break };
             let prepared = match (part.letter, &mut self.elsewhere) {
@@ -218,7 +353,6 @@ impl Archive {
                 break;
             }
         }
-        Ok(())
     }
 
     /// This core's part of a letter may find space now.
@@ -293,9 +427,13 @@ impl Archive {
         if parts.stage == Stage::Committed {
             return;
         }
-        let parts = core::mem::take(&mut parts.parts);
-        if let Some(elsewhere) = &mut self.elsewhere {
-            elsewhere.spread.remove(letter);
+        let (parts, coming) = (core::mem::take(&mut parts.parts), core::mem::take(&mut parts.coming));
+        let Some(elsewhere) = &mut self.elsewhere else { return };
+        elsewhere.spread.remove(letter);
+        for coming in coming {
+            if let Unplaced::Distant(part) = coming {
+                elsewhere.distant.abort(part);
+            }
         }
         parts.into_iter().for_each(|part| self.abort(part.letter));
     }
@@ -304,6 +442,7 @@ impl Archive {
     pub(crate) fn of_session(&mut self, wake: Wake) -> Option<Wake> {
         let letter = wake.continuation.frame;
         match (Point::of(wake.continuation.entry), &wake.outcome) {
+            (Some(Point::PartBegun), _) => return self.place_taken(letter),
             (Some(Point::PartSpace), _) => self.part_has_space(letter),
             (Some(Point::PartPrepared), Outcome::Refused(refusal)) => {
                 self.refuse_preparing(letter, *refusal);
@@ -321,81 +460,4 @@ impl Archive {
 /// What a part of `letter` waits at.
 fn part_at(letter: FrameId, point: Point) -> Continuation {
     Continuation { frame: letter, entry: point.entry() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::messages::Letter;
-
-    fn part(number: u32) -> LetterId {
-        LetterId::Distant(Letter(FrameId::new(number, 0)))
-    }
-
-    fn number(letter: LetterId) -> usize {
-        let LetterId::Distant(Letter(frame)) = letter else { panic!("a part of another kind") };
-        frame.index()
-    }
-
-    /// Three parts that take as much at a time as a small clock says, which is offered in pieces
-    /// of changing lengths.
-    #[test]
-    fn every_part_of_a_letter_for_several_cores_gets_every_octet_once_however_much_each_takes_at_a_time() {
-        let octets: Vec<u8> = (0..5000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-        let mut spread = Spread::new(1);
-        let letter = spread.begin().expect("there is room for one");
-        assert_eq!(spread.begin(), Err(Refusal::Busy));
-        let parts = spread.get(letter).expect("it has begun");
-        (0..3).for_each(|number| parts.add(part(number)));
-        let mut got = [const { Vec::new() }; 3];
-        let (mut at, mut clock) = (0, 7_usize);
-        while at < octets.len() {
-            clock = clock * 5 % 1009;
-            let offered = &octets[at..octets.len().min(at + 1 + clock)];
-            let taken = parts.append(offered, part_at(letter, Point::LetterRoom), |part, octets| {
-                clock = clock * 5 % 1009;
-                let count = octets.len().min(clock % 300);
-                got[number(part)].extend_from_slice(&octets[..count]);
-                Ok(count)
-            });
-            at += taken.expect("nobody refuses");
-        }
-        assert!(got.iter().all(|got| *got == octets));
-    }
-
-    #[test]
-    fn a_letter_for_several_cores_ends_when_all_its_parts_have() {
-        for refused in [None, Some(Refusal::DiskFull)] {
-            let mut spread = Spread::new(1);
-            let letter = spread.begin().expect("there is room for one");
-            let parts = spread.get(letter).expect("it has begun");
-            let session = Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
-            (parts.outstanding, parts.continuation) = (2, Some(session));
-            let mut end = |outcome| spread.woken(Wake { continuation: part_at(letter, Point::PartStored), outcome });
-            assert!(end(refused.map_or(Outcome::Delivered, Outcome::Refused)).is_none());
-            let wake = end(Outcome::Delivered).expect("the session is told");
-            assert_eq!(wake.continuation, session);
-            match refused {
-                None => assert!(matches!(wake.outcome, Outcome::Delivered)),
-                Some(refused) => assert!(matches!(wake.outcome, Outcome::Refused(told) if told == refused)),
-            }
-            assert_eq!(spread.len(), 0);
-        }
-    }
-
-    #[test]
-    fn room_that_comes_late_is_not_taken_for_the_end_of_a_letter_for_several_cores() {
-        let mut spread = Spread::new(1);
-        let letter = spread.begin().expect("there is room for one");
-        let session = Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
-        let room = || Wake { continuation: part_at(letter, Point::PartRoom), outcome: Outcome::Room };
-        for stage in [Stage::Preparing, Stage::Committed] {
-            let parts = spread.get(letter).expect("it has begun");
-            (parts.stage, parts.outstanding, parts.continuation) = (stage, 1, Some(session));
-            assert!(spread.woken(room()).is_none());
-        }
-        let stored = Wake { continuation: part_at(letter, Point::PartStored), outcome: Outcome::Delivered };
-        let wake = spread.woken(stored).expect("the session is told");
-        assert_eq!(wake.continuation, session);
-    }
 }

@@ -4,6 +4,7 @@
 
 use machine::Micros;
 use server::{Ending, Sizes};
+use simulated::room::letters_on;
 use simulated::{MemoryDisk, Mood};
 
 use super::room::pages::site;
@@ -127,6 +128,119 @@ fn a_letter_for_people_of_all_cores_can_begin_where_a_core_has_place_for_one_let
         assert!(reply.starts_with("250 "), "{reply}");
         room.part(talk);
     }
+}
+
+/// Messages that a core lets begin at a time, in tests of what happens when as many have begun.
+const PLACES: usize = 4;
+
+/// A room with few places for messages, and the cores that own the accounts of ada and grace: two,
+/// if there are so many.
+fn room_with_few_places(first_seed: u64) -> (Room, [usize; 2]) {
+    for seed in first_seed..first_seed + 20 {
+        let sizes = Sizes { transactions: PLACES, ..usual_sizes() };
+        let mut room = Room::with_sizes(seed, MemoryDisk::blank(32 << 20), sizes);
+        let owners = ["ada", "grace"].map(|name| owner_of(&mut room, name));
+        if owners[0] != owners[1] || CORES == 1 {
+            return (room, owners);
+        }
+    }
+    unreachable!("one core has both in each of many rooms");
+}
+
+/// Connections that a core has, so many.
+fn talks_on(room: &mut Room, core: usize, count: usize) -> Vec<Talk> {
+    let (mut talks, mut others) = (Vec::new(), Vec::new());
+    while talks.len() < count {
+        let before = sessions_on_each(room)[core];
+        let host = room.add_host();
+        let mut talk = room.connect_from(host, 25);
+        room.smtp_reply(&mut talk);
+        if sessions_on_each(room)[core] > before {
+            room.smtp(&mut talk, "EHLO client.test");
+            talks.push(talk);
+        } else {
+            others.push(talk);
+        }
+    }
+    others.iter().for_each(|talk| room.abort(talk));
+    talks
+}
+
+/// A message for these accounts may be said now.
+fn name_recipients(room: &mut Room, talk: &mut Talk, names: &[&str]) {
+    assert!(room.smtp(talk, "MAIL FROM:<>").starts_with("250 "));
+    for name in names {
+        assert!(room.smtp(talk, &format!("RCPT TO:<{name}@barepost.test>")).starts_with("250 "));
+    }
+}
+
+/// The core that owns an account: a message for it is there, and on the core of its connection.
+fn owner_of(room: &mut Room, name: &str) -> usize {
+    let [mut talk] = talks_on(room, 0, 1).try_into().ok().expect("one connection");
+    name_recipients(room, &mut talk, &[name]);
+    assert!(room.smtp(&mut talk, "DATA").starts_with("354 "));
+    room.send(&talk, &b"Some line of a message\r\n".repeat(500));
+    room.pass(Micros::from_millis(10));
+    let in_use = room.engines.in_use_on_each();
+    let owner = (1..in_use.len()).find(|core| in_use[*core].deliveries > 0).unwrap_or(0);
+    room.abort(&talk);
+    room.until_nothing_is_in_use();
+    owner
+}
+
+/// As many messages as may be come in by each of two cores, and each of them is for both.
+#[test]
+fn messages_for_two_cores_never_wait_for_each_other() {
+    for seed in [26, 126] {
+        let (mut room, owners) = room_with_few_places(seed);
+        let owners = &owners[..if CORES > 1 { 2 } else { 1 }];
+        let mut talks: Vec<Talk> = owners.iter().flat_map(|core| talks_on(&mut room, *core, PLACES)).collect();
+        talks.iter_mut().for_each(|talk| name_recipients(&mut room, talk, &["ada", "grace"]));
+        let begun_at = room.machine.now;
+        for (command, reply) in [("DATA\r\n", "354 "), ("Subject: x\r\n\r\nHello.\r\n.\r\n", "250 ")] {
+            talks.iter().for_each(|talk| room.try_to_send(talk, command.as_bytes()));
+            for talk in &mut talks {
+                let said = room.smtp_reply(talk);
+                assert!(said.starts_with(reply), "{said}");
+            }
+        }
+        assert!(room.machine.now.since(begun_at).as_secs() < 1, "nothing was given up");
+        for name in ["ada", "grace"] {
+            assert_eq!(letters_on(&room.machine.disk, &format!("{name}@barepost.test")).len(), talks.len());
+        }
+        talks.into_iter().for_each(|talk| room.part(talk));
+        room.until_nothing_is_in_use();
+    }
+}
+
+/// All places of a core are taken by senders that go on, but slowly.
+#[test]
+fn message_that_waits_for_a_place_is_not_given_up() {
+    if CORES == 1 {
+        return;
+    }
+    let (mut room, [one, other]) = room_with_few_places(28);
+    let mut slow = talks_on(&mut room, other, PLACES);
+    for talk in &mut slow {
+        name_recipients(&mut room, talk, &["grace"]);
+        assert!(room.smtp(talk, "DATA").starts_with("354 "));
+    }
+    let [mut waiting] = talks_on(&mut room, one, 1).try_into().ok().expect("one connection");
+    name_recipients(&mut room, &mut waiting, &["ada", "grace"]);
+    assert!(room.smtp(&mut waiting, "DATA").starts_with("354 "));
+    room.send(&waiting, b"Subject: x\r\n\r\nHello.\r\n.\r\n");
+    for _ in 0..10 {
+        room.pass(Micros::from_secs(3));
+        assert_eq!(room.line_heard(&mut waiting), None);
+        slow.iter().for_each(|talk| room.send(talk, b"A line\r\n"));
+    }
+    slow.iter().for_each(|talk| room.send(talk, b".\r\n"));
+    for talk in slow.iter_mut().chain([&mut waiting]) {
+        let said = room.smtp_reply(talk);
+        assert!(said.starts_with("250 "), "{said}");
+    }
+    slow.into_iter().chain([waiting]).for_each(|talk| room.part(talk));
+    room.until_nothing_is_in_use();
 }
 
 /// Letters that have begun wait for buffers of one core, with as many of their pages on the way as may be, and more come of them meanwhile.

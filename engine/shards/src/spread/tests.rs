@@ -1,0 +1,77 @@
+//! Messages for several cores, part by part.
+
+use super::*;
+
+fn part(number: u32) -> LetterId {
+    LetterId::Distant(Letter(FrameId::new(number, 0)))
+}
+
+fn number(letter: LetterId) -> usize {
+    let LetterId::Distant(Letter(frame)) = letter else { panic!("a part of another kind") };
+    frame.index()
+}
+
+/// Three parts that take as much at a time as a small clock says, which is offered in pieces
+/// of changing lengths.
+#[test]
+fn every_part_of_a_letter_for_several_cores_gets_every_octet_once_however_much_each_takes_at_a_time() {
+    let octets: Vec<u8> = (0..5000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let mut spread = Spread::new(1);
+    let letter = spread.begin().expect("there is room for one");
+    assert_eq!(spread.begin(), Err(Refusal::Busy));
+    let parts = spread.get(letter).expect("it has begun");
+    let nobody_is_asked = |_: LetterId, _: &[u8]| unreachable!("a part without a place");
+    assert_eq!(parts.append(&octets, part_at(letter, Point::LetterRoom), nobody_is_asked), Ok(0));
+    parts.stage = Stage::Octets;
+    (0..3).for_each(|number| parts.add(part(number)));
+    let mut got = [const { Vec::new() }; 3];
+    let (mut at, mut clock) = (0, 7_usize);
+    while at < octets.len() {
+        clock = clock * 5 % 1009;
+        let offered = &octets[at..octets.len().min(at + 1 + clock)];
+        let taken = parts.append(offered, part_at(letter, Point::LetterRoom), |part, octets| {
+            clock = clock * 5 % 1009;
+            let count = octets.len().min(clock % 300);
+            got[number(part)].extend_from_slice(&octets[..count]);
+            Ok(count)
+        });
+        at += taken.expect("nobody refuses");
+    }
+    assert!(got.iter().all(|got| *got == octets));
+}
+
+#[test]
+fn a_letter_for_several_cores_ends_when_all_its_parts_have() {
+    for refused in [None, Some(Refusal::DiskFull)] {
+        let mut spread = Spread::new(1);
+        let letter = spread.begin().expect("there is room for one");
+        let parts = spread.get(letter).expect("it has begun");
+        let session = Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
+        (parts.outstanding, parts.continuation) = (2, Some(session));
+        let mut end = |outcome| spread.woken(Wake { continuation: part_at(letter, Point::PartStored), outcome });
+        assert!(end(refused.map_or(Outcome::Delivered, Outcome::Refused)).is_none());
+        let wake = end(Outcome::Delivered).expect("the session is told");
+        assert_eq!(wake.continuation, session);
+        match refused {
+            None => assert!(matches!(wake.outcome, Outcome::Delivered)),
+            Some(refused) => assert!(matches!(wake.outcome, Outcome::Refused(told) if told == refused)),
+        }
+        assert_eq!(spread.len(), 0);
+    }
+}
+
+#[test]
+fn room_that_comes_late_is_not_taken_for_the_end_of_a_letter_for_several_cores() {
+    let mut spread = Spread::new(1);
+    let letter = spread.begin().expect("there is room for one");
+    let session = Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
+    let room = || Wake { continuation: part_at(letter, Point::PartRoom), outcome: Outcome::Room };
+    for stage in [Stage::Preparing, Stage::Committed] {
+        let parts = spread.get(letter).expect("it has begun");
+        (parts.stage, parts.outstanding, parts.continuation) = (stage, 1, Some(session));
+        assert!(spread.woken(room()).is_none());
+    }
+    let stored = Wake { continuation: part_at(letter, Point::PartStored), outcome: Outcome::Delivered };
+    let wake = spread.woken(stored).expect("the session is told");
+    assert_eq!(wake.continuation, session);
+}
