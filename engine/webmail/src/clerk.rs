@@ -47,7 +47,7 @@ use crate::desk::Desk;
 use crate::form::Reader;
 use crate::queue::QueueAsked;
 use crate::sessions::Digest;
-use crate::step::{Done, Next, Step};
+use crate::step::Progress;
 use crate::surroundings::Visitor;
 use crate::ticket::FormToken;
 use crate::{Key, Start, Stretch};
@@ -186,7 +186,7 @@ impl Clerk {
     }
 
     /// A piece of the form has come, and he has taken those before it.
-    pub fn piece_arrived(&mut self, piece: &Piece, desk: &mut impl Desk) -> Next {
+    pub fn piece_arrived(&mut self, piece: &Piece, desk: &mut impl Desk) -> Progress {
         if let Work::Write(writing) = &mut self.work {
             writing.piece_arrived(piece);
         }
@@ -201,9 +201,9 @@ impl Clerk {
     }
 
     /// Goes on as far as he can without waiting.
-    pub fn go_on(&mut self, desk: &mut impl Desk) -> Next {
+    pub fn go_on(&mut self, desk: &mut impl Desk) -> Progress {
         let account = self.visitor.account;
-        let step = match &mut self.work {
+        let progress = match &mut self.work {
             Work::List(listing) => listing.ask(account, &mut self.under_way, desk),
             Work::Search(searching) => searching.ask(account, &mut self.under_way, desk),
             Work::Mailboxes(boxes) => boxes.ask(account, &mut self.under_way, desk),
@@ -218,20 +218,19 @@ impl Clerk {
             Work::Compose(composing) => composing.ask(account, &mut self.under_way, desk),
             Work::Write(writing) => writing.ask(&self.visitor, &mut self.under_way, desk),
             Work::TakeBack(taking) => taking.ask(account, &mut self.under_way, desk),
-            Work::Settings(_) => Step::Asked,
+            Work::Settings(_) => Progress::Waiting,
             Work::Note(noting) => noting.ask(account, &mut self.under_way, desk),
             Work::SetPassword(changing) => changing.ask(account, &mut self.under_way, desk),
         };
-        match (step, self.under_way) {
-            (_, 1..) => Next::Woken,
-            (Step::Busy, 0) => Next::Turn,
-            (Step::Taken, 0) => Next::Taken,
-            (Step::Asked, 0) => self.finish(desk),
+        match (progress, self.under_way) {
+            (_, 1..) => Progress::Waiting,
+            (Progress::Waiting, 0) => self.finish(desk),
+            (progress, 0) => progress,
         }
     }
 
     /// Something that he asked for has come. Then he goes on.
-    pub fn woken(&mut self, outcome: Outcome, desk: &mut impl Desk) -> Next {
+    pub fn woken(&mut self, outcome: Outcome, desk: &mut impl Desk) -> Progress {
         self.under_way -= 1;
         match outcome {
             Outcome::Body(body) => {
@@ -294,27 +293,27 @@ impl Clerk {
         }
     }
 
-    fn finish(&mut self, desk: &mut impl Desk) -> Next {
+    fn finish(&mut self, desk: &mut impl Desk) -> Progress {
         let visitor = &self.visitor;
-        Next::Done(match &mut self.work {
-            Work::List(listing) => Done::with(listing.page(visitor, desk)),
-            Work::Search(searching) => Done::with(searching.page(visitor, desk)),
-            Work::Read(conversing) => Done::with(conversing.page(visitor, desk)),
-            Work::Print(opening) => Done::with(opening.on_paper(visitor, desk)),
+        match &mut self.work {
+            Work::List(listing) => Progress::Reply(listing.page(visitor, desk)),
+            Work::Search(searching) => Progress::Reply(searching.page(visitor, desk)),
+            Work::Read(conversing) => Progress::Reply(conversing.page(visitor, desk)),
+            Work::Print(opening) => Progress::Reply(opening.on_paper(visitor, desk)),
             Work::Mailboxes(boxes) => boxes.done(visitor, desk),
             Work::Queue(queueing) => queueing.done(visitor, desk),
             Work::Trust(trusting) => trusting.done(),
-            Work::Send(reading) => return reading.next(visitor, desk),
-            Work::Show(showing) => return showing.next(visitor, desk),
-            Work::Export(exporting) => return exporting.next(visitor.account, desk),
+            Work::Send(reading) => reading.next(visitor, desk),
+            Work::Show(showing) => showing.next(visitor, desk),
+            Work::Export(exporting) => exporting.next(visitor.account, desk),
             Work::Compose(composing) => composing.done(visitor, desk),
             Work::Write(writing) => writing.done(visitor, desk),
             Work::TakeBack(taking) => taking.done(visitor.account, desk),
-            Work::Settings(overview) => Done::with(overview.page(visitor, desk.store())),
+            Work::Settings(overview) => Progress::Reply(overview.page(visitor, desk.store())),
             Work::Note(noting) => noting.done(desk.host()),
             Work::SetPassword(changing) => changing.done(),
             Work::Change(changes) => changes.done(visitor.account, desk.store()),
-        })
+        }
     }
 
     /// Whose account he works on.

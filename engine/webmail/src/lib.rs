@@ -89,7 +89,7 @@ pub use search::{Candidate, Query, TERM_LETTERS_MAX, TERMS_MAX};
 pub use sessions::{Digest, IDLE_SECONDS, SESSIONS_MAX, Sessions, Standing};
 pub use settings::{SessionLine, SettingsPage};
 pub use source::{PrintPage, Printed, SourcePage};
-pub use step::{Done, Next, READS_MAX};
+pub use step::{Progress, READS_MAX, redirect};
 pub use stream::{PIECE_BYTES, Stream};
 pub use surroundings::Visitor;
 pub use ticket::{FormToken, NoTicket, SECRET_BYTES, Ticket, clear_cookie};

@@ -1,4 +1,4 @@
-//! What comes of a step of a clerk.
+//! What comes of a step of a job.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,56 +14,30 @@ use crate::stream::Stream;
 /// Parts of messages that a clerk asks for at a time.
 pub const READS_MAX: usize = 8;
 
-/// What comes next.
+/// What comes of a step.
 #[derive(Debug)]
-pub enum Next {
-    /// The clerk waits for what he has asked for.
-    Woken,
-    /// The store has too much to do: he tries again in the next turn.
-    Turn,
-    /// He has taken what came of a form, and more of it may come.
+pub enum Progress {
+    /// What was asked for is awaited; or, of a part of a job, there was nothing to ask for.
+    Waiting,
+    /// The store has too much to do: the next turn brings another try.
+    Yield,
+    /// What has come of a form was taken, and more of it may come.
     Taken,
-    /// He is done.
-    Done(Done),
-    /// The reply begins. He goes on when more of it is wanted, or is forgotten when it is not wanted any more.
-    Begun(Stream),
-    /// There is so much more of it.
-    Said(Vec<u8>),
-    /// There is no more of it.
-    Over(End),
-}
-
-/// A task that is done.
-#[derive(Debug)]
-pub enum Done {
-    /// This is answered to who asked.
+    /// The job is done: this is the reply.
     Reply(Reply),
-    /// Who asked is sent on to that path, where the page tells him this, and what would take it back.
-    SentOn(String, Said),
+    /// The job is done: the browser goes to that path, whose page tells this, and how to undo it.
+    Redirect(String, Said),
+    /// The reply begins with this. The job goes on when more of it is wanted.
+    Begin(Stream),
+    /// There is so much more of the reply.
+    Piece(Vec<u8>),
+    /// There is no more of the reply.
+    End(End),
 }
 
-/// What came of a step.
-pub(crate) enum Step {
-    /// Something was asked for, or there was nothing to ask for.
-    Asked,
-    /// The store has no time.
-    Busy,
-    /// All was taken that came of a form.
-    Taken,
-}
-
-impl Done {
-    pub(crate) fn with(reply: Reply) -> Done {
-        Done::Reply(reply)
-    }
-
-    /// What is answered to who asked, by a request of this session.
-    pub fn reply(self, session: &Digest, sessions: &mut Sessions) -> Reply {
-        match self {
-            Done::Reply(reply) => reply,
-            Done::SentOn(then, said) => answer::elsewhere_told(&then, sessions.say(session, said)),
-        }
-    }
+/// The reply that sends the browser to `path`, whose page tells this by a session.
+pub fn redirect(path: &str, said: Said, session: &Digest, sessions: &mut Sessions) -> Reply {
+    answer::elsewhere_told(path, sessions.say(session, said))
 }
 
 /// What a refusal of the store means for people.

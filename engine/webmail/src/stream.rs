@@ -8,7 +8,7 @@ use http::{End, Open, Pace, Reply};
 
 use crate::answer;
 use crate::answer::Title;
-use crate::step::{Done, Next};
+use crate::step::Progress;
 
 /// Bytes of a document after which no more of it is read before its reader has taken them.
 pub const PIECE_BYTES: usize = 16 * 1024;
@@ -41,20 +41,20 @@ impl Stream {
 
 impl Sent {
     /// What comes next of a document of which so much was read since. `end`: how it ended, if it did; what is cut before it has begun, has an answer of its own.
-    pub(crate) fn next(&mut self, bytes: Vec<u8>, end: Option<End>, title: impl FnOnce() -> Title) -> Next {
+    pub(crate) fn next(&mut self, bytes: Vec<u8>, end: Option<End>, title: impl FnOnce() -> Title) -> Progress {
         match (*self, end) {
             (Sent::Nothing, Some(_)) => {
                 *self = Sent::All;
-                Next::Done(Done::with(answer::document(&title(), bytes)))
+                Progress::Reply(answer::document(&title(), bytes))
             }
             (Sent::Nothing, None) => {
                 *self = Sent::Begun;
-                Next::Begun(Stream { title: title(), first: bytes })
+                Progress::Begin(Stream { title: title(), first: bytes })
             }
-            (Sent::Begun, Some(End::Cut)) => Next::Over(End::Cut),
-            (Sent::Begun, Some(End::Whole)) if bytes.is_empty() => Next::Over(End::Whole),
-            (Sent::Begun, _) => Next::Said(bytes),
-            (Sent::All, _) => Next::Over(End::Whole),
+            (Sent::Begun, Some(End::Cut)) => Progress::End(End::Cut),
+            (Sent::Begun, Some(End::Whole)) if bytes.is_empty() => Progress::End(End::Whole),
+            (Sent::Begun, _) => Progress::Piece(bytes),
+            (Sent::All, _) => Progress::End(End::Whole),
         }
     }
 }

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use accounts::Directory;
 use channel::Ticket;
 use compute::Compute;
-use http::End;
+use http::{End, Reply};
 use machine::{ConsoleLines, CoreId, Entropy, Turn};
 use shards::{Archive, LetterId};
 use signing::{Signer, Signing};
@@ -24,7 +24,7 @@ use store::{AccountId, AccountInfo, Outcome, Store};
 use submission::Submission;
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::told::{Answer, Told};
-use webmail::{Clerk, Digest, Next, Piece, QueueAsked, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
+use webmail::{Clerk, Digest, Piece, Progress, QueueAsked, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
 
 use crate::desk::Point;
 use crate::letters::{self, LETTERS_MAX, Letters};
@@ -295,38 +295,43 @@ impl Clerks {
         &mut self,
         frame: FrameId,
         office: &mut Office<'_>,
-        step: impl FnOnce(&mut Clerk, &mut At<'_, '_>) -> Next,
+        step: impl FnOnce(&mut Clerk, &mut At<'_, '_>) -> Progress,
     ) {
         let Some(working) = self.at_work.get_mut(frame) else { return };
         let Working { visitor, form_bytes, clerk, letter, signing, unheard, told, number } = working;
         let continuation = Continuation { frame, entry: Point::Asked.entry() };
         let questions = &mut self.questions;
         match step(clerk, &mut At { office, continuation, letter, signing, unheard, told, questions }) {
-            Next::Woken => {}
-            Next::Turn => self.again.push(frame),
-            Next::Taken => {
+            Progress::Waiting => {}
+            Progress::Yield => self.again.push(frame),
+            Progress::Taken => {
                 let taken = number.map(|number| (*visitor, Told::Taken(number)));
                 self.news.extend(taken);
             }
-            Next::Done(done) => {
-                let reply = done.reply(&clerk.session(), &mut self.sessions);
-                let (visitor, form_bytes, number) = (*visitor, *form_bytes, *number);
-                self.at_work.remove(frame);
-                match number.and_then(|number| self.letters.end(number)) {
-                    // His visit was answered when the letter was let in.
-                    Some(_) => self.news.push_back((visitor, Told::Reply(reply))),
-                    None => self.answer(visitor, Told::Reply(reply), form_bytes),
-                }
+            Progress::Reply(reply) => self.done(frame, reply),
+            Progress::Redirect(path, said) => {
+                let reply = webmail::redirect(&path, said, &clerk.session(), &mut self.sessions);
+                self.done(frame, reply);
             }
-            Next::Begun(stream) => {
+            Progress::Begin(stream) => {
                 let (visitor, form_bytes, account) = (*visitor, *form_bytes, clerk.account());
                 self.reply_begins(frame, stream, (visitor, form_bytes, account), office.archive.core());
             }
-            Next::Said(bytes) => {
+            Progress::Piece(bytes) => {
                 let more = number.map(|number| (*visitor, Told::More(number, bytes)));
                 self.news.extend(more);
             }
-            Next::Over(end) => self.end_reply(frame, end),
+            Progress::End(end) => self.end_reply(frame, end),
+        }
+    }
+
+    /// A clerk has his reply.
+    fn done(&mut self, frame: FrameId, reply: Reply) {
+        let Some(Working { visitor, form_bytes, number, .. }) = self.at_work.remove(frame) else { return };
+        match number.and_then(|number| self.letters.end(number)) {
+            // His visit was answered when the letter was let in.
+            Some(_) => self.news.push_back((visitor, Told::Reply(reply))),
+            None => self.answer(visitor, Told::Reply(reply), form_bytes),
         }
     }
 

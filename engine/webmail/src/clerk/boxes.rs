@@ -14,7 +14,7 @@ use crate::answer;
 use crate::desk::Desk;
 use crate::mailboxes::{MailboxesPage, OwnMailbox};
 use crate::said::Said;
-use crate::step::{Done, Step, why};
+use crate::step::{Progress, why};
 use crate::surroundings::{Surroundings, Visitor};
 
 /// What is done with a mailbox.
@@ -41,9 +41,9 @@ impl Boxes {
         Boxes { is_done: change.is_none(), change: change.map(BoxChange::in_one_form), refused: None }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
         if self.is_done || self.refused.is_some() || *under_way > 0 {
-            return Step::Asked;
+            return Progress::Waiting;
         }
         let (continuation, now) = (desk.continuation(), desk.now());
         let asked = match &self.change {
@@ -58,14 +58,14 @@ impl Boxes {
                     desk.store_mut().file(account, *id, &[all], TRASH, continuation)
                 }
             },
-            None => return Step::Asked,
+            None => return Progress::Waiting,
         };
         match asked {
             Ok(()) => *under_way += 1,
-            Err(Refusal::Busy) => return Step::Busy,
+            Err(Refusal::Busy) => return Progress::Yield,
             Err(refusal) => self.refused = Some(refusal),
         }
-        Step::Asked
+        Progress::Waiting
     }
 
     /// It is as it was wished.
@@ -81,19 +81,19 @@ impl Boxes {
         }
     }
 
-    pub(super) fn done(&self, visitor: &Visitor, desk: &impl Desk) -> Done {
+    pub(super) fn done(&self, visitor: &Visitor, desk: &impl Desk) -> Progress {
         let text = match (&self.change, self.refused) {
-            (None, None) => return Done::with(page(visitor, "", desk)),
+            (None, None) => return Progress::Reply(page(visitor, "", desk)),
             (_, Some(refusal)) => {
                 let visitor = Visitor { said: Some(Said::wrong(refused_for(refusal))), ..visitor.clone() };
                 let name = if let Some(BoxChange::Make(name)) = &self.change { name } else { "" };
-                return Done::with(page(&visitor, name, desk));
+                return Progress::Reply(page(&visitor, name, desk));
             }
             (Some(BoxChange::Make(name)), None) => format!("The mailbox “{name}” was made."),
             (Some(BoxChange::Rename(_, name)), None) => format!("The mailbox is called “{name}” now."),
             (Some(BoxChange::Remove(_)), None) => "The mailbox was removed.".to_string(),
         };
-        Done::SentOn(Page::Mailboxes.to_string(), Said::done(&text))
+        Progress::Redirect(Page::Mailboxes.to_string(), Said::done(&text))
     }
 }
 

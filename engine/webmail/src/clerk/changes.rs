@@ -20,7 +20,7 @@ use crate::answer;
 use crate::desk::Desk;
 use crate::said::Messages;
 use crate::said::{Said, Undo};
-use crate::step::{Done, READS_MAX, Step, why};
+use crate::step::{Progress, READS_MAX, why};
 use crate::surroundings::name_for_people;
 
 use super::holding::Transit;
@@ -109,7 +109,7 @@ impl Changes {
         }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
         self.look_for_conversations(account, desk.store());
         self.leave_alone_what_leaves(account, desk.store());
         while self.refused.is_none()
@@ -118,16 +118,16 @@ impl Changes {
             // What was filed is heard of in the order in which it was asked for only if it is asked for one by one.
             let most = if self.changes_flags() { READS_MAX } else { 1 };
             if *under_way >= most {
-                return Step::Asked;
+                return Progress::Waiting;
             }
             match self.ask_for(account, messages, desk) {
                 Ok(true) => *under_way += 1,
                 Ok(false) => {}
-                Err(Refusal::Busy) => return Step::Busy,
+                Err(Refusal::Busy) => return Progress::Yield,
                 Err(refusal) => self.refused = Some(refusal),
             }
         }
-        Step::Asked
+        Progress::Waiting
     }
 
     /// What is done with a conversation is done with each of its messages; but it is unread when its newest message is, and it has a star when any of them has one.
@@ -273,7 +273,7 @@ impl Changes {
         }
     }
 
-    pub(super) fn done(&mut self, account: AccountId, store: &Store) -> Done {
+    pub(super) fn done(&mut self, account: AccountId, store: &Store) -> Progress {
         let said = match self.refused {
             Some(refusal) => Some(Said::wrong(why(refusal))),
             None if self.changes_flags() => None,
@@ -281,8 +281,8 @@ impl Changes {
             None => Some(Said { undo: self.undo.take(), ..Said::done(&self.told(account, store)) }),
         };
         match said {
-            Some(said) => Done::SentOn(self.then.clone(), said),
-            None => Done::with(answer::elsewhere(&self.then)),
+            Some(said) => Progress::Redirect(self.then.clone(), said),
+            None => Progress::Reply(answer::elsewhere(&self.then)),
         }
     }
 

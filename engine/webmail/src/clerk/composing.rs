@@ -12,7 +12,7 @@ use crate::answer;
 use crate::compose::ComposePage;
 use crate::desk::Desk;
 use crate::moments::Moment;
-use crate::step::{Done, Step, why};
+use crate::step::{Progress, why};
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Key, Page, Start, Stretch};
 
@@ -50,10 +50,10 @@ impl Composing {
         Composing { start, opening: source(start).map(Opening::to_answer) }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
         match &mut self.opening {
             Some(opening) => opening.ask(account, under_way, desk),
-            None => Step::Asked,
+            None => Progress::Waiting,
         }
     }
 
@@ -70,14 +70,14 @@ impl Composing {
     }
 
     /// The page. Of a letter that is about to leave there is none: what takes it back is told instead.
-    pub(super) fn done(&mut self, visitor: &Visitor, desk: &impl Desk) -> Done {
+    pub(super) fn done(&mut self, visitor: &Visitor, desk: &impl Desk) -> Progress {
         if let Start::Draft { draft, .. } = self.start
             && let Some(said) = about_to_leave(draft, visitor.account, desk)
         {
             let drafts = Page::List { mailbox: DRAFTS.0, stretch: Stretch::Newest };
-            return Done::SentOn(drafts.to_string(), said);
+            return Progress::Redirect(drafts.to_string(), said);
         }
-        Done::with(self.page(visitor, desk))
+        Progress::Reply(self.page(visitor, desk))
     }
 
     fn page(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {

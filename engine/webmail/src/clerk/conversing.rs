@@ -19,7 +19,7 @@ use crate::answer;
 use crate::conversation::{Attachment, Body, ConversationPage, Letter};
 use crate::desk::Desk;
 use crate::moments::Moment;
-use crate::step::{Step, why};
+use crate::step::{Progress, why};
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Key, Page, Stretch};
 
@@ -72,7 +72,7 @@ impl Conversing {
         Conversing { loaded, opened: Opening::new(key), is_gathered: false, whole, lines, is_cut: false }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
         if !self.is_gathered {
             self.is_gathered = true;
             self.gather(account, desk.store());
@@ -80,8 +80,8 @@ impl Conversing {
         // One after the other: what comes is of the first that is not finished.
         while let Some(opening) = self.reading() {
             match opening.ask(account, under_way, desk) {
-                Step::Asked if *under_way == 0 => {}
-                step => return step,
+                Progress::Waiting if *under_way == 0 => {}
+                progress => return progress,
             }
         }
         rows::ask(&mut self.lines, account, under_way, desk)

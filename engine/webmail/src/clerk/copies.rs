@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use store::{AccountId, Body, MessageInfo, SENT, Store};
 
 use crate::desk::Desk;
-use crate::step::Step;
+use crate::step::Progress;
 
 use super::rows::{self, Found};
 use super::together::counted;
@@ -67,7 +67,7 @@ impl Copies {
     }
 
     /// Asks for what they say of themselves.
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
         rows::ask(&mut self.halves, account, under_way, desk)
     }
 

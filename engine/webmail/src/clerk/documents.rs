@@ -16,7 +16,7 @@ use crate::answer;
 use crate::answer::Title;
 use crate::desk::Desk;
 use crate::source::SourcePage;
-use crate::step::{Done, Next, Step, why};
+use crate::step::{Progress, why};
 use crate::stream::{PIECE_BYTES, Sent};
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Key, Page};
@@ -73,11 +73,11 @@ impl Reading {
         Reading { pieces: Pieces::of(key), document, offset: 0, reader, heard, has_ended: false, sent }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
-        let Some(octets) = self.pieces.octets(account, *under_way, desk) else { return Step::Asked };
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+        let Some(octets) = self.pieces.octets(account, *under_way, desk) else { return Progress::Waiting };
         let is_seen_in_part = self.document == Document::Source && self.heard.bytes.len() >= SOURCE_BYTES_MAX;
         if self.offset >= octets || is_seen_in_part || self.has_enough() {
-            return Step::Asked;
+            return Progress::Waiting;
         }
         self.pieces.ask(self.offset, account, under_way, desk)
     }
@@ -112,7 +112,7 @@ impl Reading {
     }
 
     /// What comes next: all that there is was read, or enough of it.
-    pub(super) fn next(&mut self, visitor: &Visitor, desk: &impl Desk) -> Next {
+    pub(super) fn next(&mut self, visitor: &Visitor, desk: &impl Desk) -> Progress {
         let is_over = self.pieces.refused.is_some() || self.pieces.octets.is_none_or(|octets| self.offset >= octets);
         if self.heard.wanted.is_some() && is_over && !self.has_ended {
             let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
@@ -125,7 +125,7 @@ impl Reading {
             _ => false,
         };
         if !is_file {
-            return Next::Done(Done::with(self.answer(visitor, desk)));
+            return Progress::Reply(self.answer(visitor, desk));
         }
         let held_back = self.heard.bytes.split_off(self.heard.bytes.len().saturating_sub(self.held_back()));
         let bytes = core::mem::replace(&mut self.heard.bytes, held_back);

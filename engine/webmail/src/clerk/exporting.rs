@@ -15,7 +15,7 @@ use store::{AccountId, Body, MailboxId, Refusal, Uid};
 use crate::answer;
 use crate::answer::Title;
 use crate::desk::Desk;
-use crate::step::{Done, Next, Step, why};
+use crate::step::{Progress, why};
 use crate::stream::{PIECE_BYTES, Sent};
 use crate::surroundings::name_for_people;
 
@@ -62,7 +62,7 @@ impl Exporting {
         }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
         while *under_way == 0 && !self.is_over && self.refused.is_none() && self.written.len() < PIECE_BYTES {
             let Some(message) = self.message.or_else(|| self.next_message(account, desk)) else {
                 self.is_over = true;
@@ -76,11 +76,11 @@ impl Exporting {
             let continuation = desk.continuation();
             match desk.store_mut().read(account, self.mailbox, message.uid, message.offset, continuation) {
                 Ok(()) => *under_way += 1,
-                Err(Refusal::Busy) => return Step::Busy,
+                Err(Refusal::Busy) => return Progress::Yield,
                 Err(refusal) => self.refused(refusal),
             }
         }
-        Step::Asked
+        Progress::Waiting
     }
 
     fn next_message(&mut self, account: AccountId, desk: &impl Desk) -> Option<Message> {
@@ -139,9 +139,9 @@ impl Exporting {
     }
 
     /// What comes next: all was read, or enough of it.
-    pub(super) fn next(&mut self, account: AccountId, desk: &impl Desk) -> Next {
+    pub(super) fn next(&mut self, account: AccountId, desk: &impl Desk) -> Progress {
         if let Some(refusal) = self.refused {
-            return Next::Done(Done::with(answer::refused(refusal, why(refusal))));
+            return Progress::Reply(answer::refused(refusal, why(refusal)));
         }
         let end = self.is_over.then_some(End::Whole);
         let mailbox = self.mailbox;

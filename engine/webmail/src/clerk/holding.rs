@@ -12,7 +12,7 @@ use store::{AccountId, DRAFTS, EntryState, Flags, INBOX, MailboxId, MarkChange, 
 
 use crate::desk::Desk;
 use crate::said::{Said, Undo};
-use crate::step::{Done, Step, why};
+use crate::step::{Progress, why};
 use crate::{Key, Page, Start, Stretch};
 
 /// A letter that somebody wants back.
@@ -43,15 +43,15 @@ impl TakingBack {
         TakingBack { key, answers: None, stage: Stage::Wanted }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
         if *under_way > 0 {
-            return Step::Asked;
+            return Progress::Waiting;
         }
         if self.stage == Stage::Taken {
             self.stage = Stage::Back;
         }
         if self.stage != Stage::Wanted {
-            return Step::Asked;
+            return Progress::Waiting;
         }
         let (mailbox, uid) = self.key.in_store();
         let info = desk.store().message(account, mailbox, uid).filter(|_| mailbox == DRAFTS);
@@ -70,21 +70,21 @@ impl TakingBack {
                     }
                     Err(Refusal::Busy) => {
                         desk.hold(account, uid, answers, info.internal_date);
-                        return Step::Busy;
+                        return Progress::Yield;
                     }
                     Err(refusal) => Stage::Refused(refusal),
                 }
             }
             _ => Stage::TooLate,
         };
-        Step::Asked
+        Progress::Waiting
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
         self.stage = Stage::Refused(refusal);
     }
 
-    pub(super) fn done(&self, account: AccountId, desk: &mut impl Desk) -> Done {
+    pub(super) fn done(&self, account: AccountId, desk: &mut impl Desk) -> Progress {
         let (mailbox, uid) = self.key.in_store();
         let (said, then) = match self.stage {
             Stage::Wanted | Stage::Taken | Stage::Back => {
@@ -103,7 +103,7 @@ impl TakingBack {
                 (Said::wrong(why(refusal)), Page::List { mailbox: DRAFTS.0, stretch: Stretch::Newest })
             }
         };
-        Done::SentOn(then.to_string(), said)
+        Progress::Redirect(then.to_string(), said)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::desk::Desk;
 use crate::moments::{Moment, size};
 use crate::prose::Prose;
 use crate::source::{PrintPage, Printed};
-use crate::step::{Step, why};
+use crate::step::{Progress, why};
 use crate::surroundings::Visitor;
 use crate::{Key, Page};
 use crate::{deceit, elsewhere};
@@ -112,27 +112,27 @@ impl Opening {
         self.refused.is_some() || is_read && self.is_marked
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
         let (mailbox, uid) = self.key.in_store();
         let continuation = desk.continuation();
         if self.refused.is_some() || *under_way > 0 {
-            return Step::Asked;
+            return Progress::Waiting;
         }
         let Some(info) = self.info.or_else(|| desk.store().message(account, mailbox, uid)) else {
             self.refused = Some(Refusal::NoSuchMessage);
-            return Step::Asked;
+            return Progress::Waiting;
         };
         self.info = Some(info);
         if self.offset < info.octets {
             return match desk.store_mut().read(account, mailbox, uid, self.offset, continuation) {
                 Ok(()) => {
                     *under_way += 1;
-                    Step::Asked
+                    Progress::Waiting
                 }
-                Err(Refusal::Busy) => Step::Busy,
+                Err(Refusal::Busy) => Progress::Yield,
                 Err(refusal) => {
                     self.refused = Some(refusal);
-                    Step::Asked
+                    Progress::Waiting
                 }
             };
         }
@@ -140,7 +140,7 @@ impl Opening {
             self.is_marked = true;
             self.mark(account, info, under_way, desk);
         }
-        Step::Asked
+        Progress::Waiting
     }
 
     /// It is read now. If that cannot be noted the message is shown all the same.

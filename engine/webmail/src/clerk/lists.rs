@@ -12,7 +12,7 @@ use store::{AccountId, Body, DRAFTS, JUNK, MailboxId, MessageInfo, Store, TRASH,
 use crate::answer;
 use crate::desk::Desk;
 use crate::list::{ListPage, WrittenRow};
-use crate::step::Step;
+use crate::step::Progress;
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Page, Stretch};
 
@@ -54,17 +54,17 @@ impl Listing {
         Listing { mailbox, stretch, rows: Vec::new(), at: None, walked: 0, stage: Stage::Walking }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
         if let Stage::Walking = self.stage {
             if !self.walk(account, desk.store()) {
-                return Step::Busy;
+                return Progress::Yield;
             }
             self.stage = Stage::Counting(Copies::among(&self.rows, account, desk.store()));
         }
         if let Stage::Counting(copies) = &mut self.stage {
             match copies.ask(account, under_way, desk) {
-                Step::Asked if *under_way == 0 => copies.count_once(&mut self.rows),
-                step => return step,
+                Progress::Waiting if *under_way == 0 => copies.count_once(&mut self.rows),
+                progress => return progress,
             }
             self.stage = Stage::Counted;
             rows::recall(&mut self.rows, account, desk);

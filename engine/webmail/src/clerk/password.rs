@@ -12,7 +12,7 @@ use crate::Page;
 use crate::desk::Desk;
 use crate::kept::PasswordMark;
 use crate::said::Said;
-use crate::step::{Done, Step, why};
+use crate::step::{Progress, why};
 
 /// What is kept of a new password: what it is checked against, and what proofs of knowing it are.
 /// Never printed.
@@ -57,9 +57,9 @@ impl Changing {
         Changing { secrets, notes, stage: Stage::Wanted, refused: None }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
         if *under_way > 0 || self.refused.is_some() {
-            return Step::Asked;
+            return Progress::Waiting;
         }
         match self.stage {
             Stage::Wanted => match self.store(account, desk) {
@@ -67,7 +67,7 @@ impl Changing {
                     *under_way += asked;
                     self.stage = Stage::Stored;
                 }
-                Err(Refusal::Busy) => return Step::Busy,
+                Err(Refusal::Busy) => return Progress::Yield,
                 Err(refusal) => self.refused = Some(refusal),
             },
             Stage::Stored => {
@@ -76,7 +76,7 @@ impl Changing {
             }
             Stage::Over => {}
         }
-        Step::Asked
+        Progress::Waiting
     }
 
     /// The password and the sessions, in one group as a rule. How much was asked for.
@@ -98,11 +98,11 @@ impl Changing {
         }
     }
 
-    pub(super) fn done(&self) -> Done {
+    pub(super) fn done(&self) -> Progress {
         let said = match self.refused {
             Some(refusal) => Said::wrong(why(refusal)),
             None => Said::done("Your password is changed. Wherever else you were logged in, you are not any more."),
         };
-        Done::SentOn(Page::Settings.to_string(), said)
+        Progress::Redirect(Page::Settings.to_string(), said)
     }
 }

@@ -4,7 +4,7 @@ use store::{AccountId, Refusal};
 
 use crate::Key;
 use crate::desk::Desk;
-use crate::step::Step;
+use crate::step::Progress;
 
 /// A message that is being read.
 #[derive(Debug)]
@@ -35,13 +35,19 @@ impl Pieces {
     }
 
     /// Asks for the piece that begins at `offset`.
-    pub(super) fn ask(&mut self, offset: u32, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(
+        &mut self,
+        offset: u32,
+        account: AccountId,
+        under_way: &mut usize,
+        desk: &mut impl Desk,
+    ) -> Progress {
         let ((mailbox, uid), continuation) = (self.key.in_store(), desk.continuation());
         match desk.store_mut().read(account, mailbox, uid, offset, continuation) {
             Ok(()) => *under_way += 1,
-            Err(Refusal::Busy) => return Step::Busy,
+            Err(Refusal::Busy) => return Progress::Yield,
             Err(refusal) => self.refused = Some(refusal),
         }
-        Step::Asked
+        Progress::Waiting
     }
 }

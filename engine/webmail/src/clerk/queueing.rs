@@ -15,7 +15,7 @@ use crate::queue::{
     Handled, Handling, LINES, QueueAsked, QueueCounts, QueueLine, QueuePage, QueueRow, QueueState, QueueTold, Which,
 };
 use crate::said::Said;
-use crate::step::{Done, Step, why};
+use crate::step::{Progress, why};
 use crate::surroundings::{Surroundings, Visitor, size_for_people};
 use crate::tls_counts::TlsRow;
 
@@ -34,19 +34,21 @@ impl Queueing {
     }
 
     /// The clerk is woken once, when all have told.
-    pub(super) fn ask(&mut self, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(&mut self, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
         if !core::mem::replace(&mut self.is_asked, true) {
             desk.ask_queue(&self.asked);
             *under_way += 1;
         }
-        Step::Asked
+        Progress::Waiting
     }
 
-    pub(super) fn done(&mut self, visitor: &Visitor, desk: &mut impl Desk) -> Done {
+    pub(super) fn done(&mut self, visitor: &Visitor, desk: &mut impl Desk) -> Progress {
         let told = desk.queue_told();
         match &self.asked {
-            QueueAsked::Look(_) => Done::with(self.page(visitor, told, desk)),
-            QueueAsked::Handle(handling, which) => Done::SentOn(self.then.clone(), said_of(*handling, which, told)),
+            QueueAsked::Look(_) => Progress::Reply(self.page(visitor, told, desk)),
+            QueueAsked::Handle(handling, which) => {
+                Progress::Redirect(self.then.clone(), said_of(*handling, which, told))
+            }
         }
     }
 

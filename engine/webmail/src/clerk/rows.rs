@@ -11,7 +11,7 @@ use store::{AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, MailboxId, Message
 use crate::desk::Desk;
 use crate::list::{Row, WrittenRow};
 use crate::moments::Moment;
-use crate::step::{READS_MAX, Step};
+use crate::step::{Progress, READS_MAX};
 use crate::{Escaped, Key, Page, Start};
 
 use super::holding::Transit;
@@ -73,11 +73,11 @@ impl Found {
 }
 
 /// Asks for what is not known of these messages.
-pub(super) fn ask(rows: &mut [Found], account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+pub(super) fn ask(rows: &mut [Found], account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
     let continuation = desk.continuation();
     for row in rows {
         if *under_way >= READS_MAX {
-            return Step::Asked;
+            return Progress::Waiting;
         }
         let (mailbox, uid) = (row.mailbox, row.info.uid);
         let asked = match &row.known {
@@ -93,11 +93,11 @@ pub(super) fn ask(rows: &mut [Found], account: AccountId, under_way: &mut usize,
                 };
                 *under_way += 1;
             }
-            Err(Refusal::Busy) => return Step::Busy,
+            Err(Refusal::Busy) => return Progress::Yield,
             Err(_) => row.known = Known::Lost,
         }
     }
-    Step::Asked
+    Progress::Waiting
 }
 
 /// Some of it has come.

@@ -15,7 +15,7 @@ use crate::answer;
 use crate::desk::Desk;
 use crate::list::{ListPage, WrittenRow};
 use crate::search::{Candidate, Query};
-use crate::step::{READS_MAX, Step};
+use crate::step::{Progress, READS_MAX};
 use crate::surroundings::{Surroundings, Visitor, name_for_people};
 use crate::{Key, Page};
 
@@ -58,15 +58,15 @@ impl Searching {
         }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
         loop {
             match rows::ask(&mut self.looked_at, account, under_way, desk) {
-                Step::Asked if *under_way == 0 => {}
-                step => return step,
+                Progress::Waiting if *under_way == 0 => {}
+                progress => return progress,
             }
             self.judge();
             if self.is_full() || !self.look_on(account, desk.store()) {
-                return Step::Asked;
+                return Progress::Waiting;
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::moments::Moment;
 use crate::said::Said;
 use crate::sessions::Digest;
 use crate::settings::{SessionLine, SettingsPage};
-use crate::step::{Done, Step, why};
+use crate::step::{Progress, why};
 use crate::surroundings::{Surroundings, Visitor};
 
 /// The page of it.
@@ -50,16 +50,16 @@ impl Noting {
         Noting { changes: Some(changes), noted, refused: None }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
-        let Some(changes) = self.changes.clone() else { return Step::Asked };
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+        let Some(changes) = self.changes.clone() else { return Progress::Waiting };
         let continuation = desk.continuation();
         match desk.store_mut().change_notes(account, changes, continuation) {
             Ok(()) => *under_way += 1,
-            Err(Refusal::Busy) => return Step::Busy,
+            Err(Refusal::Busy) => return Progress::Yield,
             Err(refusal) => self.refused(refusal),
         }
         self.changes = None;
-        Step::Asked
+        Progress::Waiting
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
@@ -67,11 +67,11 @@ impl Noting {
         self.refused = Some(refusal).filter(|refusal| *refusal != Refusal::NoSuchNote);
     }
 
-    pub(super) fn done(&self, host: &str) -> Done {
-        let to_settings = |said| Done::SentOn(Page::Settings.to_string(), said);
+    pub(super) fn done(&self, host: &str) -> Progress {
+        let to_settings = |said| Progress::Redirect(Page::Settings.to_string(), said);
         match (&self.noted, self.refused) {
-            (Noted::LoggedOut, Some(_)) => Done::with(answer::logged_out_until_restart(host)),
-            (Noted::LoggedOut, None) => Done::with(answer::logged_out()),
+            (Noted::LoggedOut, Some(_)) => Progress::Reply(answer::logged_out_until_restart(host)),
+            (Noted::LoggedOut, None) => Progress::Reply(answer::logged_out()),
             (Noted::Said(_), Some(refusal)) => to_settings(Said::wrong(why(refusal))),
             (Noted::Said(text), None) => to_settings(Said::done(text)),
         }

@@ -19,7 +19,7 @@ use store::{AccountId, Body, Refusal};
 use crate::answer::Title;
 use crate::desk::Desk;
 use crate::inert::Inert;
-use crate::step::{Done, Next, Step, why};
+use crate::step::{Progress, why};
 use crate::stream::{PIECE_BYTES, Sent};
 use crate::surroundings::Visitor;
 use crate::{Key, answer};
@@ -138,11 +138,11 @@ impl Showing {
         }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
-        let Some(octets) = self.pieces.octets(account, *under_way, desk) else { return Step::Asked };
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+        let Some(octets) = self.pieces.octets(account, *under_way, desk) else { return Progress::Waiting };
         match self.next_octet(octets) {
             Some(offset) => self.pieces.ask(offset, account, under_way, desk),
-            None => Step::Asked,
+            None => Progress::Waiting,
         }
     }
 
@@ -184,12 +184,12 @@ impl Showing {
     }
 
     /// What comes next: all was read, or enough of it.
-    pub(super) fn next(&mut self, visitor: &Visitor, desk: &impl Desk) -> Next {
+    pub(super) fn next(&mut self, visitor: &Visitor, desk: &impl Desk) -> Progress {
         let end = match (self.pieces.refused, &self.stage) {
             (Some(refusal), _) if self.sent == Sent::Nothing => {
-                return Next::Done(Done::with(answer::refused(refusal, why(refusal))));
+                return Progress::Reply(answer::refused(refusal, why(refusal)));
             }
-            (None, Stage::Nothing) => return Next::Done(Done::with(answer::not_found())),
+            (None, Stage::Nothing) => return Progress::Reply(answer::not_found()),
             (Some(_), _) => Some(End::Cut),
             (None, Stage::Over) => Some(End::Whole),
             (None, _) => None,

@@ -19,7 +19,7 @@ use store::{AccountId, AccountInfo, NOTE_BYTES_MAX, NoteChange, Refusal};
 use crate::answer;
 use crate::desk::Desk;
 use crate::said::Said;
-use crate::step::{Done, Step, why};
+use crate::step::{Progress, why};
 
 /// The note's key.
 const KEY: &[u8] = b"pictures";
@@ -121,22 +121,22 @@ impl Trusting {
         Trusting { trust, then, is_asked: false, refused: None }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
         if self.is_asked {
-            return Step::Asked;
+            return Progress::Waiting;
         }
         let note = desk.store().account(account).and_then(|known| known.note(KEY)).unwrap_or_default();
-        let Some(change) = self.trust.change(note) else { return Step::Asked };
+        let Some(change) = self.trust.change(note) else { return Progress::Waiting };
         let continuation = desk.continuation();
         match desk.store_mut().change_notes(account, alloc::vec![change], continuation) {
             Ok(()) => {
                 self.is_asked = true;
                 *under_way += 1;
             }
-            Err(Refusal::Busy) => return Step::Busy,
+            Err(Refusal::Busy) => return Progress::Yield,
             Err(refusal) => self.refused(refusal),
         }
-        Step::Asked
+        Progress::Waiting
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
@@ -145,10 +145,10 @@ impl Trusting {
         self.refused = Some(refusal).filter(|refusal| *refusal != Refusal::NoSuchNote);
     }
 
-    pub(super) fn done(&self) -> Done {
+    pub(super) fn done(&self) -> Progress {
         match self.refused {
-            Some(refusal) => Done::SentOn(self.then.clone(), Said::wrong(why(refusal))),
-            None => Done::with(answer::elsewhere(&self.then)),
+            Some(refusal) => Progress::Redirect(self.then.clone(), Said::wrong(why(refusal))),
+            None => Progress::Reply(answer::elsewhere(&self.then)),
         }
     }
 }

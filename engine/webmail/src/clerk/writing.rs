@@ -28,7 +28,7 @@ use crate::chosen::Chosen;
 use crate::desk::Desk;
 use crate::form::Reader;
 use crate::said::{Said, Undo};
-use crate::step::{Done, Step, why};
+use crate::step::{Progress, why};
 use crate::surroundings::Visitor;
 use crate::ticket::FormToken;
 use crate::{Key, Page, Start, Stretch};
@@ -161,10 +161,10 @@ impl Writing {
             && self.arriving.as_ref().is_some_and(|arriving| arriving.wants_more())
     }
 
-    pub(super) fn ask(&mut self, visitor: &Visitor, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+    pub(super) fn ask(&mut self, visitor: &Visitor, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
         while *under_way == 0 && self.stage != Stage::Over {
             if self.wants_more() {
-                return Step::Taken;
+                return Progress::Taken;
             }
             let asked = match self.stage {
                 Stage::Arriving => Ok(self.form_comes(desk)),
@@ -172,15 +172,15 @@ impl Writing {
                 Stage::Ready => self.begin(visitor.account, desk),
                 Stage::Appended => self.append(visitor.account, desk),
                 Stage::Delivered => Ok(self.tidy_up(visitor.account, desk)),
-                Stage::Committed | Stage::Over => return Step::Asked,
+                Stage::Committed | Stage::Over => return Progress::Waiting,
             };
             match asked {
                 Ok(asked) => *under_way += asked,
-                Err(Refusal::Busy) => return Step::Busy,
+                Err(Refusal::Busy) => return Progress::Yield,
                 Err(refusal) => self.fail(self.why_not_written(refusal).into(), desk),
             }
         }
-        Step::Asked
+        Progress::Waiting
     }
 
     /// It cannot be done. What of its form is still to come is read, and not kept.
@@ -488,14 +488,14 @@ impl Writing {
         asked
     }
 
-    pub(super) fn done(&mut self, visitor: &Visitor, desk: &mut impl Desk) -> Done {
+    pub(super) fn done(&mut self, visitor: &Visitor, desk: &mut impl Desk) -> Progress {
         if let Some(reply) = self.reply.take() {
             desk.abort();
-            return Done::with(reply);
+            return Progress::Reply(reply);
         }
         if let Some(error) = self.error.take() {
             desk.abort();
-            return Done::with(self.draft.page(&error, visitor, desk.store()));
+            return Progress::Reply(self.draft.page(&error, visitor, desk.store()));
         }
         let list = |mailbox: MailboxId| Page::List { mailbox: mailbox.0, stretch: Stretch::Newest }.to_string();
         let (said, then) = match (self.then, self.kept) {
@@ -511,7 +511,7 @@ impl Writing {
             (Then::Keep, None) => (Said::done("The draft was saved."), list(DRAFTS)),
         };
         let seconds = self.hold.map(|(seconds, _)| seconds).filter(|seconds| *seconds > 0);
-        Done::SentOn(then, Said { seconds, ..said })
+        Progress::Redirect(then, Said { seconds, ..said })
     }
 }
 
