@@ -2,13 +2,46 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use machine::{ConsoleLines, UnixTime};
 use shards::{Archive, MaySend, Met, Question, Verdict};
 use store::AccountId;
-use webmail::Excess;
 
 use crate::directory::Directory;
+
+/// Why an account may not send a letter today.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Excess {
+    /// It has sent so many.
+    Letters(u32),
+    /// It may write to so many people elsewhere to whom it has not before, and these would be more.
+    People(u32),
+    /// Its outbox holds as much as it may.
+    Waiting,
+}
+
+/// In words for the page of the message that was not sent.
+impl fmt::Display for Excess {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Excess::Letters(most) => write!(
+                out,
+                "You have sent {most} letters today, and more are not allowed. This one was not sent: it is kept on \
+                 this page. Try again tomorrow."
+            ),
+            Excess::Waiting => out.write_str(
+                "Too much of your mail is waiting to be sent. This message was not sent: it is kept on this page. \
+                 Try again later.",
+            ),
+            Excess::People(most) => write!(
+                out,
+                "To more than {most} people a day to whom you have not written before you may not write. Your letter \
+                 was not sent: it is kept on this page. Try again tomorrow, or with fewer of them."
+            ),
+        }
+    }
+}
 
 /// Whether an account of this core may send one more message. If so, it counts.
 ///

@@ -13,12 +13,20 @@ use alloc::vec::Vec;
 
 use relay::{Content, Envelope, Script, envelope};
 use store::{AccountId, Flags, OUTBOX, OutboxEntry, Packing, Recipient};
-use webmail::Posting;
 
 /// Recipients of a letter that has one of them elsewhere: so that eight bits number them.
 pub const RECIPIENTS_MAX: usize = 256;
 /// Bytes of their addresses, and 8 for each of them.
 pub const ENVELOPE_BYTES_MAX: usize = 20 * 1024;
+
+/// How a letter goes to people elsewhere: from its writer's outbox.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Posting {
+    /// What stands above it there.
+    pub head: Vec<u8>,
+    /// The entries of the outbox that it is to be in.
+    pub entries: Vec<Recipient>,
+}
 
 /// The entries in an account's outbox for a letter in this envelope.
 pub fn entries_for(account: AccountId, envelope: &Envelope) -> Vec<Recipient> {

@@ -17,6 +17,6 @@ mod directory;
 pub mod entries;
 pub mod logins;
 
-pub use allowances::may_send;
+pub use allowances::{Excess, may_send};
 pub use directory::{Directory, Login};
 pub use logins::Logins;

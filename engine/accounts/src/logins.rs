@@ -18,12 +18,11 @@ use compute::{Applicant, Compute, HashTask, JobNumber, JobResult};
 use configuration::{Access, PASSWORD_BYTES_MAX};
 use connections::{Caller, Connections};
 use machine::{Instant, Micros, Turn};
-use mail::{FailedLogin, Throttle, VerifiedLogins};
+use mail::{FailedLogin, PasswordMark, Throttle, VerifiedLogins};
 use sasl::{Credentials, Nonces, Proof, Puzzle, ScramProof, Signature, Verifier};
 use shards::Archive;
 use store::AccountId;
 use tasks::{Continuation, FrameId, Subsystem};
-use webmail::PasswordMark;
 
 use crate::directory::{Directory, Login};
 

@@ -35,6 +35,27 @@ pub enum HashError {
     TooCostly,
 }
 
+/// Tells one password of an account from the next: the end of its hash's text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PasswordMark([u8; 16]);
+
+impl PasswordMark {
+    /// Of a password that is checked against this PHC string.
+    pub fn of(hash: &str) -> PasswordMark {
+        PasswordMark(hash.as_bytes().last_chunk().copied().unwrap_or_default())
+    }
+
+    /// As [`PasswordMark::as_bytes`] has it.
+    pub fn from_bytes(bytes: [u8; 16]) -> PasswordMark {
+        PasswordMark(bytes)
+    }
+
+    /// As it is stored.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 /// Makes and checks password hashes in memory of its own.
 pub struct Hasher {
     memory: Vec<Block>,

@@ -67,6 +67,7 @@ mod local_delivery;
 mod opening;
 mod orders;
 mod policies;
+mod questions;
 mod reader;
 mod reports;
 mod road;
@@ -93,7 +94,6 @@ use relay::QueueIds;
 use resolver::{Known, QuestionNumber};
 use store::{AccountId, Outcome, Store, Uid};
 use tasks::{Entry, FrameId, FrameTable, Subsystem};
-use webmail::{QueueAsked, QueueTold};
 
 use attempt::AttemptCx;
 use courier::Courier;
@@ -104,6 +104,10 @@ use state::Queue;
 use waiting::Place;
 
 pub use context::{Config, Context};
+pub use questions::{
+    Handled, Handling, LINES, NoEntry, Posted, QueueAsked, QueueCounts, QueueLine, QueueState, QueueTold, TlsCount,
+    Which,
+};
 
 tasks::points! {
     /// Where the queue waits for the store.

@@ -15,6 +15,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::questions::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which};
 use accounts::entries;
 use channel::Ticket;
 use machine::Instant;
@@ -22,7 +23,6 @@ use relay::Envelope;
 use relay::envelope::Unreadable;
 use store::{Beginning, EntryChange, EntryState, OUTBOX, Outcome, Packing, Refusal, UidRange};
 use tasks::{Continuation, FrameId, FrameTable};
-use webmail::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which};
 
 use super::context::Context;
 use super::courier::Courier;

@@ -3,9 +3,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::questions::{Posted, QueueLine, QueueState};
 use machine::{Instant, UnixTime};
 use store::OUTBOX;
-use webmail::{Posted, QueueLine, QueueState};
 
 use super::Place;
 use super::context::Context;

@@ -8,9 +8,9 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use crate::questions::TlsCount;
 use machine::UnixTime;
 use relay::tally::{Counted, Rule, Shortfall};
-use webmail::TlsCount;
 
 use super::state::Queue;
 

@@ -12,8 +12,8 @@ use machine::{ConsoleLines, Turn};
 use resolver::Names;
 use shards::Archive;
 use signing::Signer;
+use webmail::Clerks;
 use webmail::WrittenRows;
-use webmail_server::Clerks;
 
 use crate::links::Message;
 

@@ -7,10 +7,10 @@ use certificates::{Replaced, Shown, Upload};
 use compute::JobMessage;
 use mail::FailedLogin;
 use net::{NetMessage, Parcel};
+use outbound::{QueueAsked, QueueTold};
 use resolver::NameMessage;
 use tasks::FrameId;
 use webmail::told::{Asked, Replied};
-use webmail::{QueueAsked, QueueTold};
 
 /// What one core tells another.
 pub(crate) enum Message {

@@ -15,12 +15,12 @@ use certificates::Upload;
 use channel::{Class, Ticket};
 use http::{Reply, Status};
 use machine::{CoreId, Entropy};
+use outbound::QueueTold;
 use store::{AccountId, Outcome};
 use tasks::FrameId;
 use web::WebRequest;
 use webmail::told::{Asked, Replied, Told};
-use webmail::{QueueTold, Visit};
-use webmail_server::{Clerks, Office, QueueQuestion, giver_of};
+use webmail::{Clerks, Context, QueueQuestion, Visit, giver_of};
 
 use crate::common::Common;
 use crate::engine::Engine;
@@ -90,11 +90,11 @@ impl Engine {
 
     /// Lets the request handlers act. What they ask about the queue goes to the cores that own the
     /// accounts.
-    fn let_clerks(&mut self, entropy: &mut dyn Entropy, act: impl FnOnce(&mut Clerks, &mut Office<'_>)) {
+    fn let_clerks(&mut self, entropy: &mut dyn Entropy, act: impl FnOnce(&mut Clerks, &mut Context<'_>)) {
         let Common { clerks, links, rows, store, directory, signer, compute, hostname, console, turn, .. } =
             &mut self.common;
         let Services { submission, outbound, .. } = &mut self.services;
-        let mut office = Office {
+        let mut cx = Context {
             archive: store,
             submission,
             rows,
@@ -107,7 +107,7 @@ impl Engine {
             turn: *turn,
             entropy,
         };
-        act(clerks, &mut office);
+        act(clerks, &mut cx);
         while let Some(QueueQuestion { owner, frame, asked }) = clerks.next_question() {
             if owner == self.core {
                 outbound.asked(Ticket { core: owner, frame }, asked);
@@ -127,7 +127,7 @@ impl Engine {
 
     /// The signature that a request handler has asked for was computed.
     pub(crate) fn clerk_signs(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
-        self.let_clerks(entropy, |clerks, office| clerks.sign(frame, office));
+        self.let_clerks(entropy, |clerks, cx| clerks.sign(frame, cx));
     }
 
     /// Another core knows the password that a clerk has told it.
@@ -161,7 +161,7 @@ impl Engine {
         if !self.common.clerks.has(frame) {
             return self.common.store.forget(outcome);
         }
-        self.let_clerks(entropy, |clerks, office| clerks.woken(frame, outcome, office));
+        self.let_clerks(entropy, |clerks, cx| clerks.woken(frame, outcome, cx));
         self.end_outdated_sessions();
     }
 

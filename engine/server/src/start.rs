@@ -23,8 +23,8 @@ use shards::{Archive, Facts};
 use signing::Signer;
 use submission::Submission;
 use web::{Web, WebSeed};
+use webmail::Clerks;
 use webmail::WrittenRows;
-use webmail_server::Clerks;
 
 use crate::clock::time_of_day;
 use crate::common::Common;

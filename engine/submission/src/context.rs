@@ -2,12 +2,12 @@
 
 use alloc::string::String;
 
+use accounts::entries::Posting;
 use accounts::{Directory, entries};
 use machine::Turn;
 use shards::{Archive, LetterId};
 use store::{AccountId, Closing, Origin, Recipient, Refusal, Store};
 use tasks::Continuation;
-use webmail::Posting;
 
 /// The parts of a core that submission uses.
 pub struct Context<'c> {

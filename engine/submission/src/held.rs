@@ -20,7 +20,6 @@ use machine::{Instant, Micros, UnixTime};
 use shards::LetterId;
 use store::{AccountId, DRAFTS, Flags, MailboxId, Outcome, Store, Uid};
 use tasks::{Continuation, DelayQueue, FrameId, FrameTable, Subsystem};
-use webmail::HOLD_SECONDS_MAX;
 
 use super::context::{Context, JobHost};
 use super::job::{SubmissionEnd, SubmissionJob, SubmissionProgress};
@@ -31,6 +30,9 @@ tasks::points! {
     /// Something was asked for.
     Asked,
 }
+
+/// The longest that a message is held.
+pub const HOLD_SECONDS_MAX: u64 = 30;
 
 /// Letters that a core holds: some hundred bytes each.
 const HOLDS_MAX: usize = 1024;

@@ -28,12 +28,12 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use accounts::entries::Posting;
 use message::header::{Address, Header};
 use store::{
     AccountId, Beginning, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, MailboxId, MarkChange, MessageInfo,
     Origin, Outcome, Recipient, Refusal, SENT, Uid, UidRange,
 };
-use webmail::Posting;
 
 use super::context::JobHost;
 

@@ -16,4 +16,4 @@ mod held;
 mod job;
 
 pub use context::{Context, may_post, posting, recipient};
-pub use held::Submission;
+pub use held::{HOLD_SECONDS_MAX, Submission};

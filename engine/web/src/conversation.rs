@@ -14,8 +14,9 @@ use accounts::logins::Decision;
 use budget::Charge;
 use certificates::{UPLOAD_BYTES_MAX, Wish, described};
 use http::{Admission, Reply, Status};
+use mail::PasswordMark;
 use webmail::told::Told;
-use webmail::{Arrival, PasswordMark, Visit};
+use webmail::{Arrival, Visit};
 
 use super::context::{Context, HttpCall};
 use super::errand::{BUSY, Errand, Purpose, Refused};

@@ -6,8 +6,9 @@ use alloc::string::{String, ToString};
 
 use accounts::logins;
 use compute::{Applicant, Compute, HashTask, JobNumber, JobResult};
+use mail::PasswordMark;
 use sasl::Derivation;
-use webmail::{NewPassword, PasswordMark, Secrets, Visit};
+use webmail::{NewPassword, Secrets, Visit};
 
 use super::context::HttpCall;
 

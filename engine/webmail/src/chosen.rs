@@ -62,13 +62,10 @@ impl Hold {
         match self {
             Hold::Off => None,
             Hold::Short => Some(10),
-            Hold::Long => Some(HOLD_SECONDS_MAX),
+            Hold::Long => Some(submission::HOLD_SECONDS_MAX),
         }
     }
 }
-
-/// The longest that a letter is held.
-pub const HOLD_SECONDS_MAX: u64 = 30;
 
 /// What somebody has chosen.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -43,14 +43,14 @@ use alloc::vec::Vec;
 
 use store::{AccountId, MailboxId, NoteChange, Outcome, Refusal};
 
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::form::Reader;
-use crate::queue::QueueAsked;
 use crate::sessions::Digest;
 use crate::step::Progress;
 use crate::surroundings::Visitor;
 use crate::ticket::FormToken;
 use crate::{Key, Start, Stretch};
+use outbound::QueueAsked;
 
 use boxes::Boxes;
 use changes::Changes;
@@ -70,26 +70,26 @@ use trusting::Trusting;
 use writing::Writing;
 
 pub use arriving::Piece;
-pub use boxes::BoxChange;
+pub(crate) use boxes::BoxChange;
 pub(crate) use changes::together;
-pub use changes::{Change, Whom};
+pub(crate) use changes::{Change, Whom};
 pub use conversing::SHOWN_MAX;
-pub use documents::Document;
+pub(crate) use documents::Document;
 pub use draft::Draft;
 pub use letters::TEXT_BYTES_MAX;
 pub use lists::{ROWS_MAX, WALKED_MAX};
 pub use password::Secrets;
 pub use searches::LOOKED_AT_MAX;
-pub use settings::{Noted, Overview};
-pub use showing::{Elsewhere, Extent};
-pub use trusting::Trust;
+pub(crate) use settings::{Noted, Overview};
+pub(crate) use showing::{Elsewhere, Extent};
+pub(crate) use trusting::Trust;
 pub use written::WrittenRows;
 
 pub(crate) use settings::session_key;
 
 /// What is to be done.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Task {
+pub(crate) enum Task {
     /// Messages of a mailbox are to be shown, the newest first.
     List(MailboxId, Stretch),
     /// Messages are to be found: by these words, in this mailbox alone, behind this message.
@@ -126,7 +126,7 @@ pub enum Task {
 
 /// Somebody at work.
 #[derive(Debug)]
-pub struct Clerk {
+pub(crate) struct Clerk {
     visitor: Visitor,
     work: Work,
     /// What he has asked for and not got.
@@ -156,7 +156,7 @@ enum Work {
 
 impl Clerk {
     /// A clerk who begins.
-    pub fn new(visitor: Visitor, task: Task) -> Clerk {
+    pub(crate) fn new(visitor: Visitor, task: Task) -> Clerk {
         let work = match task {
             Task::List(mailbox, stretch) => Work::List(Listing::new(mailbox, stretch)),
             Task::Search(words, only, before) => Work::Search(Box::new(Searching::new(words, only, before))),
@@ -186,51 +186,51 @@ impl Clerk {
     }
 
     /// A piece of the form has come, and he has taken those before it.
-    pub fn piece_arrived(&mut self, piece: &Piece, desk: &mut impl Desk) -> Progress {
+    pub(crate) fn piece_arrived(&mut self, piece: &Piece, cx: &mut JobContext<'_, '_>) -> Progress {
         if let Work::Write(writing) = &mut self.work {
             writing.piece_arrived(piece);
         }
-        self.go_on(desk)
+        self.go_on(cx)
     }
 
     /// The session is over by which a form comes.
-    pub fn session_ended(&mut self) {
+    pub(crate) fn session_ended(&mut self) {
         if let Work::Write(writing) = &mut self.work {
             writing.session_ended();
         }
     }
 
     /// Goes on as far as he can without waiting.
-    pub fn go_on(&mut self, desk: &mut impl Desk) -> Progress {
+    pub(crate) fn go_on(&mut self, cx: &mut JobContext<'_, '_>) -> Progress {
         let account = self.visitor.account;
         let progress = match &mut self.work {
-            Work::List(listing) => listing.ask(account, &mut self.under_way, desk),
-            Work::Search(searching) => searching.ask(account, &mut self.under_way, desk),
-            Work::Mailboxes(boxes) => boxes.ask(account, &mut self.under_way, desk),
-            Work::Queue(queueing) => queueing.ask(&mut self.under_way, desk),
-            Work::Trust(trusting) => trusting.ask(account, &mut self.under_way, desk),
-            Work::Read(conversing) => conversing.ask(account, &mut self.under_way, desk),
-            Work::Print(opening) => opening.ask(account, &mut self.under_way, desk),
-            Work::Send(reading) => reading.ask(account, &mut self.under_way, desk),
-            Work::Show(showing) => showing.ask(account, &mut self.under_way, desk),
-            Work::Export(exporting) => exporting.ask(account, &mut self.under_way, desk),
-            Work::Change(changes) => changes.ask(account, &mut self.under_way, desk),
-            Work::Compose(composing) => composing.ask(account, &mut self.under_way, desk),
-            Work::Write(writing) => writing.ask(&self.visitor, &mut self.under_way, desk),
-            Work::TakeBack(taking) => taking.ask(account, &mut self.under_way, desk),
+            Work::List(listing) => listing.ask(account, &mut self.under_way, cx),
+            Work::Search(searching) => searching.ask(account, &mut self.under_way, cx),
+            Work::Mailboxes(boxes) => boxes.ask(account, &mut self.under_way, cx),
+            Work::Queue(queueing) => queueing.ask(&mut self.under_way, cx),
+            Work::Trust(trusting) => trusting.ask(account, &mut self.under_way, cx),
+            Work::Read(conversing) => conversing.ask(account, &mut self.under_way, cx),
+            Work::Print(opening) => opening.ask(account, &mut self.under_way, cx),
+            Work::Send(reading) => reading.ask(account, &mut self.under_way, cx),
+            Work::Show(showing) => showing.ask(account, &mut self.under_way, cx),
+            Work::Export(exporting) => exporting.ask(account, &mut self.under_way, cx),
+            Work::Change(changes) => changes.ask(account, &mut self.under_way, cx),
+            Work::Compose(composing) => composing.ask(account, &mut self.under_way, cx),
+            Work::Write(writing) => writing.ask(&self.visitor, &mut self.under_way, cx),
+            Work::TakeBack(taking) => taking.ask(account, &mut self.under_way, cx),
             Work::Settings(_) => Progress::Waiting,
-            Work::Note(noting) => noting.ask(account, &mut self.under_way, desk),
-            Work::SetPassword(changing) => changing.ask(account, &mut self.under_way, desk),
+            Work::Note(noting) => noting.ask(account, &mut self.under_way, cx),
+            Work::SetPassword(changing) => changing.ask(account, &mut self.under_way, cx),
         };
         match (progress, self.under_way) {
             (_, 1..) => Progress::Waiting,
-            (Progress::Waiting, 0) => self.finish(desk),
+            (Progress::Waiting, 0) => self.finish(cx),
             (progress, 0) => progress,
         }
     }
 
     /// Something that he asked for has come. Then he goes on.
-    pub fn woken(&mut self, outcome: Outcome, desk: &mut impl Desk) -> Progress {
+    pub(crate) fn woken(&mut self, outcome: Outcome, cx: &mut JobContext<'_, '_>) -> Progress {
         self.under_way -= 1;
         match outcome {
             Outcome::Body(body) => {
@@ -253,7 +253,7 @@ impl Clerk {
                     | Work::Note(_)
                     | Work::SetPassword(_) => {}
                 }
-                desk.store_mut().give_back(body);
+                cx.store_mut().give_back(body);
             }
             Outcome::Refused(refusal) => self.refused(refusal),
             Outcome::Filed(filed) => {
@@ -271,7 +271,7 @@ impl Clerk {
             }
             Outcome::Changed | Outcome::Room | Outcome::AccountCreated(_) | Outcome::MailboxCreated(_) => {}
         }
-        self.go_on(desk)
+        self.go_on(cx)
     }
 
     fn refused(&mut self, refusal: Refusal) {
@@ -293,41 +293,41 @@ impl Clerk {
         }
     }
 
-    fn finish(&mut self, desk: &mut impl Desk) -> Progress {
+    fn finish(&mut self, cx: &mut JobContext<'_, '_>) -> Progress {
         let visitor = &self.visitor;
         match &mut self.work {
-            Work::List(listing) => Progress::Reply(listing.page(visitor, desk)),
-            Work::Search(searching) => Progress::Reply(searching.page(visitor, desk)),
-            Work::Read(conversing) => Progress::Reply(conversing.page(visitor, desk)),
-            Work::Print(opening) => Progress::Reply(opening.on_paper(visitor, desk)),
-            Work::Mailboxes(boxes) => boxes.done(visitor, desk),
-            Work::Queue(queueing) => queueing.done(visitor, desk),
+            Work::List(listing) => Progress::Reply(listing.page(visitor, cx)),
+            Work::Search(searching) => Progress::Reply(searching.page(visitor, cx)),
+            Work::Read(conversing) => Progress::Reply(conversing.page(visitor, cx)),
+            Work::Print(opening) => Progress::Reply(opening.on_paper(visitor, cx)),
+            Work::Mailboxes(boxes) => boxes.done(visitor, cx),
+            Work::Queue(queueing) => queueing.done(visitor, cx),
             Work::Trust(trusting) => trusting.done(),
-            Work::Send(reading) => reading.next(visitor, desk),
-            Work::Show(showing) => showing.next(visitor, desk),
-            Work::Export(exporting) => exporting.next(visitor.account, desk),
-            Work::Compose(composing) => composing.done(visitor, desk),
-            Work::Write(writing) => writing.done(visitor, desk),
-            Work::TakeBack(taking) => taking.done(visitor.account, desk),
-            Work::Settings(overview) => Progress::Reply(overview.page(visitor, desk.store())),
-            Work::Note(noting) => noting.done(desk.host()),
+            Work::Send(reading) => reading.next(visitor, cx),
+            Work::Show(showing) => showing.next(visitor, cx),
+            Work::Export(exporting) => exporting.next(visitor.account, cx),
+            Work::Compose(composing) => composing.done(visitor, cx),
+            Work::Write(writing) => writing.done(visitor, cx),
+            Work::TakeBack(taking) => taking.done(visitor.account, cx),
+            Work::Settings(overview) => Progress::Reply(overview.page(visitor, cx.store())),
+            Work::Note(noting) => noting.done(cx.host()),
             Work::SetPassword(changing) => changing.done(),
-            Work::Change(changes) => changes.done(visitor.account, desk.store()),
+            Work::Change(changes) => changes.done(visitor.account, cx.store()),
         }
     }
 
     /// Whose account he works on.
-    pub fn account(&self) -> AccountId {
+    pub(crate) fn account(&self) -> AccountId {
         self.visitor.account
     }
 
     /// Whether he changes its password.
-    pub fn changes_password(&self) -> bool {
+    pub(crate) fn changes_password(&self) -> bool {
         matches!(self.work, Work::SetPassword(_))
     }
 
     /// By which session's request.
-    pub fn session(&self) -> Digest {
+    pub(crate) fn session(&self) -> Digest {
         self.visitor.session
     }
 }

@@ -7,20 +7,10 @@ use alloc::string::{String, ToString};
 use core::net::{IpAddr, Ipv6Addr};
 
 use machine::UnixTime;
+use mail::PasswordMark;
 
 /// Bytes of a program's name.
 const PROGRAM_BYTES_MAX: usize = 64;
-
-/// Tells one password of an account from the next: the end of its hash's text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct PasswordMark([u8; 16]);
-
-impl PasswordMark {
-    /// Of a password that is checked against this PHC string.
-    pub fn of(hash: &str) -> PasswordMark {
-        PasswordMark(hash.as_bytes().last_chunk().copied().unwrap_or_default())
-    }
-}
 
 /// A session.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,7 +37,7 @@ impl Kept {
         let program = self.program.floor_char_boundary(PROGRAM_BYTES_MAX);
         let program = self.program.get(..program).unwrap_or_default();
         let [since, seen] = [self.since, self.seen].map(|time| time.seconds().to_le_bytes());
-        [&since, &seen, &self.password.0[..], &address.octets(), program.as_bytes()].concat().into()
+        [&since, &seen, self.password.as_bytes(), &address.octets(), program.as_bytes()].concat().into()
     }
 
     /// From a note. `None`: it is none of a session.
@@ -60,7 +50,7 @@ impl Kept {
         Some(Kept {
             since: time(since),
             seen: time(seen),
-            password: PasswordMark(*password),
+            password: PasswordMark::from_bytes(*password),
             from: Ipv6Addr::from(*address).to_canonical(),
             program: core::str::from_utf8(program).ok()?.to_string(),
         })

@@ -11,6 +11,17 @@
 //! - No HTML of a message is ever part of a page: a page only names where it is.
 //!
 //! Answers to: WCAG 2.2 AA; the papers *A Performance Study of Conventional and Bare PC Webmail Servers* and *A Bare PC TLS Webmail Server* for what the pages are.
+//!
+//! A request goes to the core that owns the account. There a request handler ([`Clerks`]) works on it
+//! with the store of that core alone, and the reply goes back.
+//!
+//! | file | what |
+//! |---|---|
+//! | `visit`, `door` | requests as the core of the connection sends them, and as the owner receives them |
+//! | `clerks`, `waiting` | the request handlers of a core, and the requests that wait for them |
+//! | `context`, `clerk`, `step` | what a request handler works with, does, and gets to |
+//! | `listeners` | pages that are told of changes |
+//! | `streams`, `letters` | replies that go out, and messages that come, in pieces |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -21,17 +32,20 @@ mod answer;
 mod assets;
 mod chosen;
 mod clerk;
+mod clerks;
 mod compose;
+mod context;
 mod conversation;
 mod deceit;
-mod desk;
 mod door;
 mod elsewhere;
 mod form;
 mod frame;
 mod inert;
 mod kept;
+mod letters;
 mod list;
+mod listeners;
 mod login;
 mod mailboxes;
 mod moments;
@@ -48,6 +62,7 @@ mod settings;
 mod source;
 mod step;
 mod stream;
+mod streams;
 mod surroundings;
 #[cfg(test)]
 mod tests;
@@ -55,43 +70,39 @@ mod ticket;
 mod tls_counts;
 pub mod told;
 mod visit;
+mod waiting;
 
 pub use address::{Destination, Key};
 pub use askama::{Error, Template};
 pub use assets::{Asset, SCRIPT, STYLE};
-pub use chosen::{Chosen, HOLD_SECONDS_MAX, Hold};
-pub use clerk::{
-    BoxChange, Change, Clerk, Document, Draft, Elsewhere, Extent, LOOKED_AT_MAX, Noted, Overview, Piece, ROWS_MAX,
-    SHOWN_MAX, Secrets, TEXT_BYTES_MAX, Task, Trust, WALKED_MAX, Whom, WrittenRows,
-};
+pub use chosen::{Chosen, Hold};
+pub use clerk::{Draft, LOOKED_AT_MAX, Piece, ROWS_MAX, SHOWN_MAX, Secrets, TEXT_BYTES_MAX, WALKED_MAX, WrittenRows};
+pub use clerks::Clerks;
 pub use compose::ComposePage;
+pub use context::{Context, QueueQuestion};
 pub use conversation::{Attachment, Body, ConversationPage, Letter, Loads};
-pub use desk::{Desk, Excess, Posting};
 pub use door::{
     Door, FORM_BYTES_MAX, LETTER_MEMORY_BYTES_MAX, METHODS, Most, asked, form_arrived, is_path, login, too_large,
 };
 pub use form::{FIELDS_MAX, File, Form, FormError, Heard, LETTER_TEXT_BYTES_MAX, Reader};
 pub use frame::{Density, Frame, MailboxLink, Meter, Notice, Theme};
-pub use kept::{Kept, PasswordMark};
+pub use kept::Kept;
 pub use list::{ListPage, Row, WrittenRow};
+pub use listeners::giver_of;
 pub use login::{LoginPage, login_page};
 pub use mailboxes::{MailboxesPage, OwnMailbox};
 pub use news::News;
 pub use prose::{Escaped, Prose};
-pub use queue::{
-    Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueuePage, QueueRow, QueueState, QueueTold,
-    Which,
-};
+pub use queue::{QueuePage, QueueRow};
 pub use refused::RefusedPage;
 pub use route::{Deed, NotFound, Page, Start, Stretch, TARGET_BYTES_MAX, Wish};
 pub use said::{Messages, Said, Undo};
 pub use search::{Candidate, Query, TERM_LETTERS_MAX, TERMS_MAX};
-pub use sessions::{Digest, IDLE_SECONDS, SESSIONS_MAX, Sessions, Standing};
+pub use sessions::IDLE_SECONDS;
 pub use settings::{SessionLine, SettingsPage};
 pub use source::{PrintPage, Printed, SourcePage};
-pub use step::{Progress, READS_MAX, redirect};
-pub use stream::{PIECE_BYTES, Stream};
-pub use surroundings::Visitor;
+pub use step::READS_MAX;
+pub use stream::PIECE_BYTES;
 pub use ticket::{FormToken, NoTicket, SECRET_BYTES, Ticket, clear_cookie};
-pub use tls_counts::{TlsCount, TlsRow};
-pub use visit::{Arrival, NewPassword, NotProved, Office, Reception, Request, Visit, receive};
+pub use tls_counts::TlsRow;
+pub use visit::{Arrival, NewPassword, NotProved, Visit};

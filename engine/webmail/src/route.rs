@@ -12,7 +12,9 @@ use alloc::borrow::Cow;
 use core::fmt;
 
 use crate::address::{self, keys, number};
-use crate::{Asset, Destination, Key, Posted};
+use outbound::Posted;
+
+use crate::{Asset, Destination, Key};
 
 /// The longest target of a request, in bytes.
 pub const TARGET_BYTES_MAX: usize = 4096;
@@ -206,7 +208,7 @@ impl<'a> Page<'a> {
             "search" => return search(query),
             "queue" => {
                 let [after] = keys(query, ["after"])?;
-                return Ok(Page::Queue(after.map(|after| after.parse()).transpose()?));
+                return Ok(Page::Queue(after.map(|after| after.parse()).transpose().map_err(|_| NotFound)?));
             }
             "style.css" | "mail.js" => {
                 let [version] = keys(query, ["v"])?;

@@ -17,14 +17,15 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use machine::UnixTime;
+use mail::PasswordMark;
 use store::{AccountId, AccountInfo, NoteChange};
 
-use crate::kept::{Kept, PasswordMark};
+use crate::kept::Kept;
 use crate::said::Said;
 use crate::{Key, Ticket};
 
 /// Sessions of one account.
-pub const SESSIONS_MAX: usize = 16;
+pub(crate) const SESSIONS_MAX: usize = 16;
 
 /// How long a session lasts that nobody uses: 14 days.
 pub const IDLE_SECONDS: u64 = 14 * 86_400;
@@ -39,11 +40,11 @@ const SAID_MAX: usize = 8;
 const NEVER: UnixTime = UnixTime::from_seconds(0);
 
 /// What of a browser's ticket is kept.
-pub type Digest = [u8; 32];
+pub(crate) type Digest = [u8; 32];
 
 /// What is remembered of the sessions of a core's accounts.
 #[derive(Debug)]
-pub struct Sessions {
+pub(crate) struct Sessions {
     known: BTreeMap<Digest, Session>,
     most: usize,
 }
@@ -69,7 +70,7 @@ struct Session {
 
 /// What a ticket is worth.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// It is of no session.
     Stranger,
     /// It is of a session. What is to be noted of it.
@@ -78,12 +79,12 @@ pub enum Standing {
 
 impl Sessions {
     /// So many sessions are remembered.
-    pub fn new(most: usize) -> Sessions {
+    pub(crate) fn new(most: usize) -> Sessions {
         Sessions { known: BTreeMap::new(), most }
     }
 
     /// Somebody has logged in: what is to be noted of that. Sessions that are over go, and the one that was not seen for longest if there are too many.
-    pub fn begin(&mut self, account: &AccountInfo<'_>, digest: Digest, kept: Kept) -> Vec<NoteChange> {
+    pub(crate) fn begin(&mut self, account: &AccountInfo<'_>, digest: Digest, kept: Kept) -> Vec<NoteChange> {
         let now = kept.seen;
         let mut all = self.all_of(account, now);
         let mut changes: Vec<NoteChange> = sessions_of(account)
@@ -102,7 +103,7 @@ impl Sessions {
     }
 
     /// Whether this is a session of the account. It is seen now.
-    pub fn is_of(&mut self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> Standing {
+    pub(crate) fn is_of(&mut self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> Standing {
         let Some(kept) = self.kept(account, digest, now) else { return Standing::Stranger };
         let is_noted = account.note(digest).is_some();
         let session = self.remember(account.id(), *digest, now);
@@ -118,19 +119,19 @@ impl Sessions {
     }
 
     /// Whether a session is not over, without its being seen.
-    pub fn is_known(&self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> bool {
+    pub(crate) fn is_known(&self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> bool {
         self.kept(account, digest, now).is_some()
     }
 
     /// The store did not note what it was asked to: it will be asked again.
-    pub fn not_noted(&mut self, digest: &Digest) {
+    pub(crate) fn not_noted(&mut self, digest: &Digest) {
         if let Some(session) = self.known.get_mut(digest) {
             session.noted = NEVER;
         }
     }
 
     /// The sessions of an account that are not over, the one that was seen last first.
-    pub fn all_of(&self, account: &AccountInfo<'_>, now: UnixTime) -> Vec<(Digest, Kept)> {
+    pub(crate) fn all_of(&self, account: &AccountInfo<'_>, now: UnixTime) -> Vec<(Digest, Kept)> {
         let begun = self.known.iter().filter(|(_, session)| session.account == account.id() && session.begun.is_some());
         let mut digests: Vec<Digest> = sessions_of(account).map(|(digest, _)| digest).collect();
         digests.extend(begun.map(|(digest, _)| *digest));
@@ -143,7 +144,7 @@ impl Sessions {
     }
 
     /// A session is over: what is to be noted of that.
-    pub fn end(&mut self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> NoteChange {
+    pub(crate) fn end(&mut self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> NoteChange {
         self.remember(account.id(), *digest, now).is_over = true;
         NoteChange::Remove(digest[..].into())
     }
@@ -181,7 +182,7 @@ impl Sessions {
     }
 
     /// A page of a session is to tell this. The number by which its address says so; `None`: nobody remembers the session.
-    pub fn say(&mut self, digest: &Digest, said: Said) -> Option<u64> {
+    pub(crate) fn say(&mut self, digest: &Digest, said: Said) -> Option<u64> {
         let session = self.known.get_mut(digest)?;
         if session.said.len() >= SAID_MAX {
             session.said.pop_front();
@@ -192,7 +193,7 @@ impl Sessions {
     }
 
     /// What the page is to tell whose address says this number: once.
-    pub fn take_said(&mut self, digest: &Digest, number: u64) -> Option<Said> {
+    pub(crate) fn take_said(&mut self, digest: &Digest, number: u64) -> Option<Said> {
         let said = &mut self.known.get_mut(digest)?.said;
         let at = said.iter().position(|(of, _)| *of == number)?;
         said.remove(at).map(|(_, said)| said)
@@ -208,14 +209,14 @@ impl Sessions {
     }
 
     /// The reader wants this message to load what it wants from elsewhere.
-    pub fn load(&mut self, digest: &Digest, key: Key) {
+    pub(crate) fn load(&mut self, digest: &Digest, key: Key) {
         if let Some(session) = self.known.get_mut(digest) {
             session.loaded = Some(key);
         }
     }
 
     /// The message of which he wanted that last.
-    pub fn loaded(&self, digest: &Digest) -> Option<Key> {
+    pub(crate) fn loaded(&self, digest: &Digest) -> Option<Key> {
         self.known.get(digest)?.loaded
     }
 }

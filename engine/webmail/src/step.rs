@@ -16,7 +16,7 @@ pub const READS_MAX: usize = 8;
 
 /// What comes of a step.
 #[derive(Debug)]
-pub enum Progress {
+pub(crate) enum Progress {
     /// What was asked for is awaited; or, of a part of a job, there was nothing to ask for.
     Waiting,
     /// The store has too much to do: the next turn brings another try.
@@ -36,7 +36,7 @@ pub enum Progress {
 }
 
 /// The reply that sends the browser to `path`, whose page tells this by a session.
-pub fn redirect(path: &str, said: Said, session: &Digest, sessions: &mut Sessions) -> Reply {
+pub(crate) fn redirect(path: &str, said: Said, session: &Digest, sessions: &mut Sessions) -> Reply {
     answer::elsewhere_told(path, sessions.say(session, said))
 }
 

@@ -15,7 +15,7 @@ pub const PIECE_BYTES: usize = 16 * 1024;
 
 /// The beginning of a document.
 #[derive(Debug)]
-pub struct Stream {
+pub(crate) struct Stream {
     title: Title,
     first: Vec<u8>,
 }
@@ -33,7 +33,7 @@ pub(crate) enum Sent {
 
 impl Stream {
     /// The reply that begins with it, and stays open under this number.
-    pub fn reply(self, number: u64) -> Reply {
+    pub(crate) fn reply(self, number: u64) -> Reply {
         let length = if let Title::File { length, .. } = self.title { length } else { None };
         answer::document_begins(&self.title, self.first, Open { number, pace: Pace::Client { length } })
     }

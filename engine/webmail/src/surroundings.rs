@@ -14,7 +14,7 @@ use crate::sessions::Digest;
 
 /// Somebody who is logged in, with a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Visitor {
+pub(crate) struct Visitor {
     /// Whose mail it is.
     pub account: AccountId,
     /// His session.

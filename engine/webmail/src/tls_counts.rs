@@ -8,26 +8,12 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use machine::UnixTime;
+use outbound::TlsCount;
 
 use crate::moments::day;
 
 /// Rows that a page shows.
 const ROWS: usize = 20;
-
-/// What a core has counted of a domain on a day: so often the same.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TlsCount {
-    /// The day, by its number since 1970.
-    pub day: u64,
-    /// The domain; empty for all that are not counted each for itself.
-    pub domain: String,
-    /// By what its hosts were judged (RFC 8460 section 4.2).
-    pub policy: &'static str,
-    /// Why TLS was not had, or not as it should be (RFC 8460 section 4.3); none: it was.
-    pub failure: Option<&'static str>,
-    /// How often.
-    pub count: u32,
-}
 
 /// A row, in words.
 #[derive(Clone, PartialEq, Eq, Debug)]

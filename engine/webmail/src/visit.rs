@@ -14,6 +14,7 @@ use core::net::IpAddr;
 
 use http::{Field, Reply, Status};
 use machine::UnixTime;
+use mail::PasswordMark;
 use store::{ARCHIVE, AccountId, Flags, INBOX, JUNK, MailboxId, NoteChange, Store, TRASH};
 use tasks::Continuation;
 
@@ -23,13 +24,14 @@ use crate::clerk::{
     BoxChange, Change, Clerk, Document, Draft, Elsewhere, Extent, Noted, Overview, Secrets, Task, Trust, Whom, together,
 };
 use crate::form::{Form, Reader};
-use crate::kept::{Kept, PasswordMark};
+use crate::kept::Kept;
 use crate::login::login_page;
-use crate::queue::{Handling, QueueAsked, Which};
+use crate::queue::handling_named;
 use crate::said::{Said, Undo};
 use crate::sessions::{Digest, Sessions, Standing};
 use crate::surroundings::Visitor;
 use crate::{Deed, Destination, Key, Page, Stretch, Ticket, Wish};
+use outbound::{QueueAsked, Which};
 
 pub use passwords::{NewPassword, NotProved};
 
@@ -107,7 +109,7 @@ impl Request {
 
 /// How somebody was received.
 #[derive(Debug)]
-pub enum Reception {
+pub(crate) enum Reception {
     /// That was all.
     Answered(Reply),
     /// His form may come.
@@ -123,7 +125,7 @@ pub enum Reception {
 }
 
 /// Where somebody is received.
-pub struct Office<'a> {
+pub(crate) struct Office<'a> {
     /// Who is logged in.
     pub sessions: &'a mut Sessions,
     /// The store of the core that owns his account.
@@ -142,7 +144,7 @@ pub struct Office<'a> {
 }
 
 /// Receives somebody, on the core that owns his account. `secret`: 32 bytes from a cryptographic generator, used once.
-pub fn receive(visit: Visit, secret: [u8; 32], mut office: Office<'_>) -> Reception {
+pub(crate) fn receive(visit: Visit, secret: [u8; 32], mut office: Office<'_>) -> Reception {
     match visit {
         Visit::Begin(account, arrival, next, kept) => {
             let ticket = Ticket::new(account.to_bits(), secret);
@@ -393,7 +395,7 @@ fn mailbox(form: &Form<'_>) -> Option<BoxChange> {
 
 /// What is done with entries of the queue.
 fn handling(form: &Form<'_>) -> Option<QueueAsked> {
-    let handling = Handling::named(form.text("do")?)?;
+    let handling = handling_named(form.text("do")?)?;
     let which = match form.text("key") {
         Some(key) => Which::One(key.parse().ok()?),
         None => Which::Domain(form.text("domain")?.trim().to_ascii_lowercase()),

@@ -11,7 +11,7 @@ use host::{Failure, House, Stop, hold, house, image};
 /// Crates of the engine that use ring, which the target without std cannot build. That they have
 /// no std either is shown by the image itself: its panic handler would be a second one.
 const WITH_RING: &str = "accounts certificates compute configuration connections dkim filter inbound \
-    outbound pop3_server resolver server shards signing submission tls web webmail_server";
+    outbound pop3_server resolver server shards signing submission tls web webmail";
 /// The crate of others for which the engine brings what it has no system for.
 const RANDOMNESS: &str = "getrandom@0.2.17";
 

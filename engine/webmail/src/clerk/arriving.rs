@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use http::{Reply, Status};
 use message::compose::{Composer, File};
 
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::form::{FormError, Heard, LETTER_TEXT_BYTES_MAX, Reader};
 use crate::login::{KEPT_BYTES_MAX, login_page};
 use crate::ticket::FormToken;
@@ -201,8 +201,8 @@ fn answer_to_stranger(draft: &Draft, host: &str) -> Reply {
 
 impl Writing {
     /// All of its form has come: it is done what that says.
-    pub(super) fn form_ended(&mut self, mut arriving: Box<Arriving>, desk: &mut impl Desk) {
-        let (draft, then) = match arriving.wish(desk.host()) {
+    pub(super) fn form_ended(&mut self, mut arriving: Box<Arriving>, cx: &mut JobContext<'_, '_>) {
+        let (draft, then) = match arriving.wish(cx.host()) {
             Ok(wish) => wish,
             Err(reply) => {
                 self.reply = Some(reply);
@@ -212,10 +212,10 @@ impl Writing {
         };
         if let Some(trouble) = arriving.trouble.take() {
             self.draft = draft;
-            return self.fail(trouble, desk);
+            return self.fail(trouble, cx);
         }
         let Some((begun, composer)) = arriving.begun.filter(|_| then != Then::Drop) else {
-            desk.abort();
+            cx.abort();
             self.begin_with(draft, then);
             return;
         };
@@ -241,12 +241,12 @@ impl Writing {
     }
 
     /// The draft is kept with its files, under this key, and what was wanted of it can be done.
-    pub(super) fn go_on_with_draft(&mut self, desk: &mut impl Desk) {
+    pub(super) fn go_on_with_draft(&mut self, cx: &mut JobContext<'_, '_>) {
         let Some((draft, then)) = self.next.take() else { return };
         match self.kept.take() {
             Some(kept) => self.begin_with(Draft { draft: Some(kept), ..draft }, then),
             None => self
-                .fail("It is not there any more: another window or program has moved or removed it.".to_string(), desk),
+                .fail("It is not there any more: another window or program has moved or removed it.".to_string(), cx),
         }
     }
 }

@@ -8,7 +8,7 @@ use message::structure::{Listener, Part, Reader};
 use store::{AccountId, Body, Refusal};
 
 use crate::Key;
-use crate::desk::Desk;
+use crate::context::JobContext;
 
 use super::letters::name_of;
 
@@ -39,14 +39,14 @@ impl Copying {
     }
 
     /// Asks for more of the draft. False: there is no more.
-    pub(super) fn ask(&self, account: AccountId, desk: &mut impl Desk) -> Result<bool, Refusal> {
+    pub(super) fn ask(&self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<bool, Refusal> {
         let (mailbox, uid) = self.draft.in_store();
-        let info = desk.store().message(account, mailbox, uid).ok_or(Refusal::NoSuchMessage)?;
+        let info = cx.store().message(account, mailbox, uid).ok_or(Refusal::NoSuchMessage)?;
         if self.offset >= info.octets {
             return Ok(false);
         }
-        let continuation = desk.continuation();
-        desk.store_mut().read(account, mailbox, uid, self.offset, continuation)?;
+        let continuation = cx.continuation();
+        cx.store_mut().read(account, mailbox, uid, self.offset, continuation)?;
         Ok(true)
     }
 

@@ -11,7 +11,7 @@ use store::{AccountId, BUILT_IN, MailboxId, Refusal, TRASH, Uid, UidRange};
 
 use crate::Page;
 use crate::answer;
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::mailboxes::{MailboxesPage, OwnMailbox};
 use crate::said::Said;
 use crate::step::{Progress, why};
@@ -19,7 +19,7 @@ use crate::surroundings::{Surroundings, Visitor};
 
 /// What is done with a mailbox.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum BoxChange {
+pub(crate) enum BoxChange {
     /// One of this name is made.
     Make(String),
     /// It gets this name.
@@ -41,21 +41,21 @@ impl Boxes {
         Boxes { is_done: change.is_none(), change: change.map(BoxChange::in_one_form), refused: None }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
         if self.is_done || self.refused.is_some() || *under_way > 0 {
             return Progress::Waiting;
         }
-        let (continuation, now) = (desk.continuation(), desk.now());
+        let (continuation, now) = (cx.continuation(), cx.now());
         let asked = match &self.change {
             Some(BoxChange::Make(name) | BoxChange::Rename(_, name)) if is_built_in(name) => Err(Refusal::NameTaken),
-            Some(BoxChange::Make(name)) => desk.store_mut().create_mailbox(account, name, now, continuation),
-            Some(BoxChange::Rename(id, name)) => desk.store_mut().rename_mailbox(account, *id, name, continuation),
-            Some(BoxChange::Remove(id)) => match desk.store().mailbox(account, *id).map_or(0, |info| info.messages) {
-                0 => desk.store_mut().delete_mailbox(account, *id, continuation),
+            Some(BoxChange::Make(name)) => cx.store_mut().create_mailbox(account, name, now, continuation),
+            Some(BoxChange::Rename(id, name)) => cx.store_mut().rename_mailbox(account, *id, name, continuation),
+            Some(BoxChange::Remove(id)) => match cx.store().mailbox(account, *id).map_or(0, |info| info.messages) {
+                0 => cx.store_mut().delete_mailbox(account, *id, continuation),
                 _ if BUILT_IN.iter().any(|(built_in, _)| built_in == id) => Err(Refusal::BuiltIn),
                 _ => {
                     let all = UidRange { first: Uid(1), last: Uid(u32::MAX) };
-                    desk.store_mut().file(account, *id, &[all], TRASH, continuation)
+                    cx.store_mut().file(account, *id, &[all], TRASH, continuation)
                 }
             },
             None => return Progress::Waiting,
@@ -81,13 +81,13 @@ impl Boxes {
         }
     }
 
-    pub(super) fn done(&self, visitor: &Visitor, desk: &impl Desk) -> Progress {
+    pub(super) fn done(&self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Progress {
         let text = match (&self.change, self.refused) {
-            (None, None) => return Progress::Reply(page(visitor, "", desk)),
+            (None, None) => return Progress::Reply(page(visitor, "", cx)),
             (_, Some(refusal)) => {
                 let visitor = Visitor { said: Some(Said::wrong(refused_for(refusal))), ..visitor.clone() };
                 let name = if let Some(BoxChange::Make(name)) = &self.change { name } else { "" };
-                return Progress::Reply(page(&visitor, name, desk));
+                return Progress::Reply(page(&visitor, name, cx));
             }
             (Some(BoxChange::Make(name)), None) => format!("The mailbox “{name}” was made."),
             (Some(BoxChange::Rename(_, name)), None) => format!("The mailbox is called “{name}” now."),
@@ -127,8 +127,8 @@ fn refused_for(refusal: Refusal) -> &'static str {
     }
 }
 
-fn page(visitor: &Visitor, refused: &str, desk: &impl Desk) -> Reply {
-    let store = desk.store();
+fn page(visitor: &Visitor, refused: &str, cx: &JobContext<'_, '_>) -> Reply {
+    let store = cx.store();
     let known = store.account(visitor.account);
     let all = known.iter().flat_map(|known| known.mailboxes());
     let own = all.filter(|(id, _)| !BUILT_IN.iter().any(|(built_in, _)| built_in == id));

@@ -17,7 +17,7 @@ use store::{
 
 use crate::Key;
 use crate::answer;
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::said::Messages;
 use crate::said::{Said, Undo};
 use crate::step::{Progress, READS_MAX, why};
@@ -27,7 +27,7 @@ use super::holding::Transit;
 
 /// Whom something is done with.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Whom {
+pub(crate) enum Whom {
     /// These messages.
     These(Vec<Messages>),
     /// The conversations of these messages, as far as they are in the mailboxes of these and have come before them: what came later was not seen.
@@ -60,7 +60,7 @@ pub(crate) fn together(mut keys: Vec<Key>) -> Vec<Messages> {
 
 /// What is done with messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Change {
+pub(crate) enum Change {
     /// They go into this mailbox.
     File(MailboxId),
     /// They are gone for ever.
@@ -109,9 +109,9 @@ impl Changes {
         }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
-        self.look_for_conversations(account, desk.store());
-        self.leave_alone_what_leaves(account, desk.store());
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+        self.look_for_conversations(account, cx.store());
+        self.leave_alone_what_leaves(account, cx.store());
         while self.refused.is_none()
             && let Some(messages) = self.left.front().copied()
         {
@@ -120,7 +120,7 @@ impl Changes {
             if *under_way >= most {
                 return Progress::Waiting;
             }
-            match self.ask_for(account, messages, desk) {
+            match self.ask_for(account, messages, cx) {
                 Ok(true) => *under_way += 1,
                 Ok(false) => {}
                 Err(Refusal::Busy) => return Progress::Yield,
@@ -181,9 +181,14 @@ impl Changes {
     }
 
     /// Asks for the next thing to be done with the first of what is left. False: there was nothing to be done.
-    fn ask_for(&mut self, account: AccountId, messages: Messages, desk: &mut impl Desk) -> Result<bool, Refusal> {
+    fn ask_for(
+        &mut self,
+        account: AccountId,
+        messages: Messages,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Result<bool, Refusal> {
         let Messages { mailbox, uids } = messages;
-        let continuation = desk.continuation();
+        let continuation = cx.continuation();
         match self.target(mailbox) {
             Some(to) if to == mailbox => {
                 self.left.pop_front();
@@ -193,21 +198,26 @@ impl Changes {
                 // All of them that are of one mailbox at once: then they can be taken back at once.
                 let of_mailbox = self.left.iter().take_while(|messages| messages.mailbox == mailbox);
                 let ranges: Vec<UidRange> = of_mailbox.take(RANGES_MAX).map(|messages| messages.uids).collect();
-                desk.store_mut().file(account, mailbox, &ranges, to, continuation)?;
+                cx.store_mut().file(account, mailbox, &ranges, to, continuation)?;
                 self.filing = ranges.len();
             }
             None if self.change == Change::Erase => {
-                desk.store_mut().remove(account, mailbox, &[uids], continuation)?;
-                self.count += in_range(desk.store(), account, messages).count() as u32;
+                cx.store_mut().remove(account, mailbox, &[uids], continuation)?;
+                self.count += in_range(cx.store(), account, messages).count() as u32;
                 self.left.pop_front();
             }
-            None => return self.ask_for_flags(account, messages, desk),
+            None => return self.ask_for_flags(account, messages, cx),
         }
         Ok(true)
     }
 
-    fn ask_for_flags(&mut self, account: AccountId, messages: Messages, desk: &mut impl Desk) -> Result<bool, Refusal> {
-        let Some(message) = in_range(desk.store(), account, messages).next() else {
+    fn ask_for_flags(
+        &mut self,
+        account: AccountId,
+        messages: Messages,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Result<bool, Refusal> {
+        let Some(message) = in_range(cx.store(), account, messages).next() else {
             self.left.pop_front();
             return Ok(false);
         };
@@ -222,8 +232,8 @@ impl Changes {
         let before = Marks { flags, keywords };
         let is_change = change.applied(before) != before;
         if is_change {
-            let continuation = desk.continuation();
-            desk.store_mut().mark(account, messages.mailbox, uid, change, continuation)?;
+            let continuation = cx.continuation();
+            cx.store_mut().mark(account, messages.mailbox, uid, change, continuation)?;
             self.count += 1;
         }
         if let Some(first) = self.left.front_mut() {

@@ -10,7 +10,7 @@ use store::{AccountId, Body, DRAFTS, Refusal};
 
 use crate::answer;
 use crate::compose::ComposePage;
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::moments::Moment;
 use crate::step::{Progress, why};
 use crate::surroundings::{Surroundings, Visitor};
@@ -50,9 +50,9 @@ impl Composing {
         Composing { start, opening: source(start).map(Opening::to_answer) }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
         match &mut self.opening {
-            Some(opening) => opening.ask(account, under_way, desk),
+            Some(opening) => opening.ask(account, under_way, cx),
             None => Progress::Waiting,
         }
     }
@@ -70,18 +70,18 @@ impl Composing {
     }
 
     /// The page. Of a letter that is about to leave there is none: what takes it back is told instead.
-    pub(super) fn done(&mut self, visitor: &Visitor, desk: &impl Desk) -> Progress {
+    pub(super) fn done(&mut self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Progress {
         if let Start::Draft { draft, .. } = self.start
-            && let Some(said) = about_to_leave(draft, visitor.account, desk)
+            && let Some(said) = about_to_leave(draft, visitor.account, cx)
         {
             let drafts = Page::List { mailbox: DRAFTS.0, stretch: Stretch::Newest };
             return Progress::Redirect(drafts.to_string(), said);
         }
-        Progress::Reply(self.page(visitor, desk))
+        Progress::Reply(self.page(visitor, cx))
     }
 
-    fn page(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
-        let own = desk.store().account(visitor.account).map_or_else(String::new, |known| known.address().to_string());
+    fn page(&mut self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Reply {
+        let own = cx.store().account(visitor.account).map_or_else(String::new, |known| known.address().to_string());
         let beginning = match &mut self.opening {
             None => Beginning::default(),
             Some(opening) => match opening.heard() {
@@ -111,7 +111,7 @@ impl Composing {
             Start::Forward(_) => "Forward",
             Start::Draft { .. } => "Draft",
         };
-        let surroundings = Surroundings::of(visitor, desk.store(), None);
+        let surroundings = Surroundings::of(visitor, cx.store(), None);
         let text = match self.start {
             Start::New | Start::Reply(_) | Start::ReplyToAll(_) => surroundings.chosen().signed(&beginning.text),
             Start::Forward(_) | Start::Draft { .. } => beginning.text,

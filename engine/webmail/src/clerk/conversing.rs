@@ -16,8 +16,8 @@ use message::Summary;
 use store::{AccountId, Body as Octets, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store};
 
 use crate::answer;
+use crate::context::JobContext;
 use crate::conversation::{Attachment, Body, ConversationPage, Letter};
-use crate::desk::Desk;
 use crate::moments::Moment;
 use crate::step::{Progress, why};
 use crate::surroundings::{Surroundings, Visitor};
@@ -72,19 +72,19 @@ impl Conversing {
         Conversing { loaded, opened: Opening::new(key), is_gathered: false, whole, lines, is_cut: false }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
         if !self.is_gathered {
             self.is_gathered = true;
-            self.gather(account, desk.store());
+            self.gather(account, cx.store());
         }
         // One after the other: what comes is of the first that is not finished.
         while let Some(opening) = self.reading() {
-            match opening.ask(account, under_way, desk) {
+            match opening.ask(account, under_way, cx) {
                 Progress::Waiting if *under_way == 0 => {}
                 progress => return progress,
             }
         }
-        rows::ask(&mut self.lines, account, under_way, desk)
+        rows::ask(&mut self.lines, account, under_way, cx)
     }
 
     fn reading(&mut self) -> Option<&mut Opening> {
@@ -125,9 +125,9 @@ impl Conversing {
         }
     }
 
-    pub(super) fn page(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
+    pub(super) fn page(&mut self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Reply {
         let key = self.opened.key();
-        let known = desk.store().account(visitor.account);
+        let known = cx.store().account(visitor.account);
         let opened = match self.opened.shown(self.loaded, known.as_ref()) {
             Ok(shown) => Place { info: shown.info, shown: Ok(shown), key },
             Err(Refusal::NoSuchMessage) => return answer::not_found(),
@@ -136,7 +136,7 @@ impl Conversing {
         let subject = opened.shown.as_ref().map_or_else(|_| String::new(), |shown| shown.subject.clone());
         let conversation = opened.info.conversation;
         let is_cut = self.is_cut;
-        let mut places = self.places(visitor.account, desk);
+        let mut places = self.places(visitor.account, cx);
         places.push(opened);
         leave_out_copies(&mut places, key);
         places.sort_by_key(|place| moment(&place.info));
@@ -146,9 +146,9 @@ impl Conversing {
         let letters: Vec<Letter<'_>> =
             places.iter().zip(words).map(|(place, words)| place.letter(key, words)).collect();
         let (mailbox, _) = key.in_store();
-        let surroundings = Surroundings::of(visitor, desk.store(), Some(mailbox));
+        let surroundings = Surroundings::of(visitor, cx.store(), Some(mailbox));
         // What is done with all of it is done with what is here in this mailbox.
-        let newest = desk.store().conversation_in(visitor.account, mailbox, conversation).next_back();
+        let newest = cx.store().conversation_in(visitor.account, mailbox, conversation).next_back();
         answer::page(&ConversationPage {
             frame: surroundings.frame(visitor, &surroundings.links()),
             subject: &subject,
@@ -161,9 +161,9 @@ impl Conversing {
     }
 
     /// The other messages on the page, in no order.
-    fn places(&mut self, account: AccountId, desk: &impl Desk) -> Vec<Place<'_>> {
-        let (loaded, now) = (self.loaded, Moment::of(desk.now()));
-        let known = desk.store().account(account);
+    fn places(&mut self, account: AccountId, cx: &JobContext<'_, '_>) -> Vec<Place<'_>> {
+        let (loaded, now) = (self.loaded, Moment::of(cx.now()));
+        let known = cx.store().account(account);
         let mut places = Vec::with_capacity(self.whole.len() + self.lines.len() + 1);
         for opening in &mut self.whole {
             let key = opening.key();
@@ -171,8 +171,8 @@ impl Conversing {
             match opening.shown(loaded, known.as_ref()) {
                 Ok(shown) => places.push(Place { info: shown.info, shown: Ok(shown), key }),
                 // Who has removed it meanwhile does not miss it.
-                Err(_) if let Some(info) = desk.store().message(account, mailbox, uid) => {
-                    let found = Found::of(desk.store(), account, mailbox, info);
+                Err(_) if let Some(info) = cx.store().message(account, mailbox, uid) => {
+                    let found = Found::of(cx.store(), account, mailbox, info);
                     let line = Line { text: RowText::lost(&found, &now), summary: None };
                     places.push(Place { shown: Err(line), info, key });
                 }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use store::{AccountId, Body, MessageInfo, SENT, Store};
 
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::step::Progress;
 
 use super::rows::{self, Found};
@@ -67,8 +67,8 @@ impl Copies {
     }
 
     /// Asks for what they say of themselves.
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
-        rows::ask(&mut self.halves, account, under_way, desk)
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+        rows::ask(&mut self.halves, account, under_way, cx)
     }
 
     pub(super) fn body_arrived(&mut self, body: &Body) {

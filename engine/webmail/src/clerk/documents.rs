@@ -14,7 +14,7 @@ use store::{AccountId, Body, Refusal};
 
 use crate::answer;
 use crate::answer::Title;
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::source::SourcePage;
 use crate::step::{Progress, why};
 use crate::stream::{PIECE_BYTES, Sent};
@@ -29,7 +29,7 @@ const SOURCE_BYTES_MAX: usize = 256 * 1024;
 
 /// What of a message is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Document {
+pub(crate) enum Document {
     /// All of it, to be looked at.
     Source,
     /// All of it, as a file.
@@ -73,13 +73,13 @@ impl Reading {
         Reading { pieces: Pieces::of(key), document, offset: 0, reader, heard, has_ended: false, sent }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
-        let Some(octets) = self.pieces.octets(account, *under_way, desk) else { return Progress::Waiting };
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+        let Some(octets) = self.pieces.octets(account, *under_way, cx) else { return Progress::Waiting };
         let is_seen_in_part = self.document == Document::Source && self.heard.bytes.len() >= SOURCE_BYTES_MAX;
         if self.offset >= octets || is_seen_in_part || self.has_enough() {
             return Progress::Waiting;
         }
-        self.pieces.ask(self.offset, account, under_way, desk)
+        self.pieces.ask(self.offset, account, under_way, cx)
     }
 
     pub(super) fn body_arrived(&mut self, body: &Body) {
@@ -112,7 +112,7 @@ impl Reading {
     }
 
     /// What comes next: all that there is was read, or enough of it.
-    pub(super) fn next(&mut self, visitor: &Visitor, desk: &impl Desk) -> Progress {
+    pub(super) fn next(&mut self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Progress {
         let is_over = self.pieces.refused.is_some() || self.pieces.octets.is_none_or(|octets| self.offset >= octets);
         if self.heard.wanted.is_some() && is_over && !self.has_ended {
             let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
@@ -125,7 +125,7 @@ impl Reading {
             _ => false,
         };
         if !is_file {
-            return Progress::Reply(self.answer(visitor, desk));
+            return Progress::Reply(self.answer(visitor, cx));
         }
         let held_back = self.heard.bytes.split_off(self.heard.bytes.len().saturating_sub(self.held_back()));
         let bytes = core::mem::replace(&mut self.heard.bytes, held_back);
@@ -146,12 +146,12 @@ impl Reading {
     }
 
     /// What is answered that is no file.
-    fn answer(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
+    fn answer(&mut self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Reply {
         if let Some(refusal) = self.pieces.refused {
             return answer::refused(refusal, why(refusal));
         }
         match self.document {
-            Document::Source => self.source(&self.heard.bytes, visitor, desk),
+            Document::Source => self.source(&self.heard.bytes, visitor, cx),
             Document::Message | Document::Part(_) => answer::not_found(),
         }
     }
@@ -159,9 +159,9 @@ impl Reading {
 
 impl Reading {
     /// The page that shows a message as it arrived.
-    fn source(&self, octets: &[u8], visitor: &Visitor, desk: &impl Desk) -> Reply {
+    fn source(&self, octets: &[u8], visitor: &Visitor, cx: &JobContext<'_, '_>) -> Reply {
         let (mailbox, _) = self.pieces.key.in_store();
-        let surroundings = Surroundings::of(visitor, desk.store(), Some(mailbox));
+        let surroundings = Surroundings::of(visitor, cx.store(), Some(mailbox));
         let subject = Header::new(octets).field("Subject").map_or_else(String::new, |field| field.text());
         answer::page(&SourcePage {
             frame: surroundings.frame(visitor, &surroundings.links()),

@@ -14,7 +14,7 @@ use store::{AccountId, Body, MailboxId, Refusal, Uid};
 
 use crate::answer;
 use crate::answer::Title;
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::step::{Progress, why};
 use crate::stream::{PIECE_BYTES, Sent};
 use crate::surroundings::name_for_people;
@@ -62,9 +62,9 @@ impl Exporting {
         }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
         while *under_way == 0 && !self.is_over && self.refused.is_none() && self.written.len() < PIECE_BYTES {
-            let Some(message) = self.message.or_else(|| self.next_message(account, desk)) else {
+            let Some(message) = self.message.or_else(|| self.next_message(account, cx)) else {
                 self.is_over = true;
                 break;
             };
@@ -73,8 +73,8 @@ impl Exporting {
                 self.message_ended();
                 continue;
             }
-            let continuation = desk.continuation();
-            match desk.store_mut().read(account, self.mailbox, message.uid, message.offset, continuation) {
+            let continuation = cx.continuation();
+            match cx.store_mut().read(account, self.mailbox, message.uid, message.offset, continuation) {
                 Ok(()) => *under_way += 1,
                 Err(Refusal::Busy) => return Progress::Yield,
                 Err(refusal) => self.refused(refusal),
@@ -83,8 +83,8 @@ impl Exporting {
         Progress::Waiting
     }
 
-    fn next_message(&mut self, account: AccountId, desk: &impl Desk) -> Option<Message> {
-        let store = desk.store();
+    fn next_message(&mut self, account: AccountId, cx: &JobContext<'_, '_>) -> Option<Message> {
+        let store = cx.store();
         if self.last.is_none() {
             if store.mailbox(account, self.mailbox).is_none() {
                 self.refused = Some(Refusal::NoSuchMailbox);
@@ -139,14 +139,14 @@ impl Exporting {
     }
 
     /// What comes next: all was read, or enough of it.
-    pub(super) fn next(&mut self, account: AccountId, desk: &impl Desk) -> Progress {
+    pub(super) fn next(&mut self, account: AccountId, cx: &JobContext<'_, '_>) -> Progress {
         if let Some(refusal) = self.refused {
             return Progress::Reply(answer::refused(refusal, why(refusal)));
         }
         let end = self.is_over.then_some(End::Whole);
         let mailbox = self.mailbox;
         self.sent.next(core::mem::take(&mut self.written), end, || {
-            let known = desk.store().account(account);
+            let known = cx.store().account(account);
             let mut names = known.iter().flat_map(|known| known.mailboxes());
             let name = names.find(|(id, _)| *id == mailbox).map_or("", |(_, name)| name_for_people(name));
             Title::File { name: file_name(name), media_type: "application/mbox", length: None }

@@ -10,7 +10,7 @@ use alloc::string::ToString;
 
 use store::{AccountId, DRAFTS, EntryState, Flags, INBOX, MailboxId, MarkChange, OUTBOX, Refusal, Store, Uid};
 
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::said::{Said, Undo};
 use crate::step::{Progress, why};
 use crate::{Key, Page, Start, Stretch};
@@ -43,7 +43,7 @@ impl TakingBack {
         TakingBack { key, answers: None, stage: Stage::Wanted }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
         if *under_way > 0 {
             return Progress::Waiting;
         }
@@ -54,22 +54,22 @@ impl TakingBack {
             return Progress::Waiting;
         }
         let (mailbox, uid) = self.key.in_store();
-        let info = desk.store().message(account, mailbox, uid).filter(|_| mailbox == DRAFTS);
+        let info = cx.store().message(account, mailbox, uid).filter(|_| mailbox == DRAFTS);
         let is_on_its_way = info.is_some_and(|info| info.flags.are_on_their_way());
         let is_held = info.is_some_and(|info| info.flags.contains(Flags::HELD) && !info.flags.contains(Flags::LEAVING));
-        let taken = is_held.then(|| desk.take_back(account, uid)).flatten();
+        let taken = is_held.then(|| cx.take_back(account, uid)).flatten();
         self.stage = match (info, taken) {
             (Some(_), None) if !is_on_its_way => Stage::Back,
             (Some(info), Some(answers)) => {
                 self.answers = answers;
-                let continuation = desk.continuation();
-                match desk.store_mut().mark(account, mailbox, uid, MarkChange::clear(Flags::HELD), continuation) {
+                let continuation = cx.continuation();
+                match cx.store_mut().mark(account, mailbox, uid, MarkChange::clear(Flags::HELD), continuation) {
                     Ok(()) => {
                         *under_way += 1;
                         Stage::Taken
                     }
                     Err(Refusal::Busy) => {
-                        desk.hold(account, uid, answers, info.internal_date);
+                        cx.hold(account, uid, answers, info.internal_date);
                         return Progress::Yield;
                     }
                     Err(refusal) => Stage::Refused(refusal),
@@ -84,7 +84,7 @@ impl TakingBack {
         self.stage = Stage::Refused(refusal);
     }
 
-    pub(super) fn done(&self, account: AccountId, desk: &mut impl Desk) -> Progress {
+    pub(super) fn done(&self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Progress {
         let (mailbox, uid) = self.key.in_store();
         let (said, then) = match self.stage {
             Stage::Wanted | Stage::Taken | Stage::Back => {
@@ -97,8 +97,8 @@ impl TakingBack {
                 (said, Page::List { mailbox: INBOX.0, stretch: Stretch::Newest })
             }
             Stage::Refused(refusal) => {
-                if let Some(info) = desk.store().message(account, mailbox, uid) {
-                    desk.hold(account, uid, self.answers, info.internal_date);
+                if let Some(info) = cx.store().message(account, mailbox, uid) {
+                    cx.hold(account, uid, self.answers, info.internal_date);
                 }
                 (Said::wrong(why(refusal)), Page::List { mailbox: DRAFTS.0, stretch: Stretch::Newest })
             }
@@ -130,13 +130,13 @@ impl Transit {
 }
 
 /// What is told of a message that is on its way when its draft is to be shown; `None`: it is not.
-pub(super) fn about_to_leave(key: Key, account: AccountId, desk: &impl Desk) -> Option<Said> {
+pub(super) fn about_to_leave(key: Key, account: AccountId, cx: &JobContext<'_, '_>) -> Option<Said> {
     let (mailbox, uid) = key.in_store();
-    let info = desk.store().message(account, mailbox, uid)?;
-    if Transit::of(desk.store(), account, mailbox, (uid, info.flags)) == Transit::None {
+    let info = cx.store().message(account, mailbox, uid)?;
+    if Transit::of(cx.store(), account, mailbox, (uid, info.flags)) == Transit::None {
         return None;
     }
-    let left = info.internal_date.seconds().saturating_sub(desk.now().seconds());
+    let left = info.internal_date.seconds().saturating_sub(cx.now().seconds());
     let is_held = info.flags.contains(Flags::HELD) && left > 0;
     let undo = is_held.then_some(Undo::Sending(key));
     Some(Said { undo, seconds: is_held.then_some(left), ..Said::done("Sending…") })

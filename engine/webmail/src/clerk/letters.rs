@@ -11,8 +11,8 @@ use message::{Summary, TextDecoder};
 use store::{AccountId, AccountInfo, Beginning, Body as Octets, CHUNK_OCTETS, Flags, MarkChange, MessageInfo, Refusal};
 
 use crate::answer;
+use crate::context::JobContext;
 use crate::conversation::{Attachment, Body, Loads};
-use crate::desk::Desk;
 use crate::moments::{Moment, size};
 use crate::prose::Prose;
 use crate::source::{PrintPage, Printed};
@@ -112,19 +112,19 @@ impl Opening {
         self.refused.is_some() || is_read && self.is_marked
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
         let (mailbox, uid) = self.key.in_store();
-        let continuation = desk.continuation();
+        let continuation = cx.continuation();
         if self.refused.is_some() || *under_way > 0 {
             return Progress::Waiting;
         }
-        let Some(info) = self.info.or_else(|| desk.store().message(account, mailbox, uid)) else {
+        let Some(info) = self.info.or_else(|| cx.store().message(account, mailbox, uid)) else {
             self.refused = Some(Refusal::NoSuchMessage);
             return Progress::Waiting;
         };
         self.info = Some(info);
         if self.offset < info.octets {
-            return match desk.store_mut().read(account, mailbox, uid, self.offset, continuation) {
+            return match cx.store_mut().read(account, mailbox, uid, self.offset, continuation) {
                 Ok(()) => {
                     *under_way += 1;
                     Progress::Waiting
@@ -138,19 +138,19 @@ impl Opening {
         }
         if !self.is_marked {
             self.is_marked = true;
-            self.mark(account, info, under_way, desk);
+            self.mark(account, info, under_way, cx);
         }
         Progress::Waiting
     }
 
     /// It is read now. If that cannot be noted the message is shown all the same.
-    fn mark(&mut self, account: AccountId, info: MessageInfo, under_way: &mut usize, desk: &mut impl Desk) {
+    fn mark(&mut self, account: AccountId, info: MessageInfo, under_way: &mut usize, cx: &mut JobContext<'_, '_>) {
         if info.flags.contains(Flags::SEEN) {
             return;
         }
         let (mailbox, uid) = self.key.in_store();
-        let continuation = desk.continuation();
-        let marked = desk.store_mut().mark(account, mailbox, uid, MarkChange::set(Flags::SEEN), continuation);
+        let continuation = cx.continuation();
+        let marked = cx.store_mut().mark(account, mailbox, uid, MarkChange::set(Flags::SEEN), continuation);
         *under_way += usize::from(marked.is_ok());
     }
 
@@ -201,7 +201,7 @@ impl Opening {
     }
 
     /// The same for paper. Of a message that is a page there is no text: its reader prints it as he reads it.
-    pub(super) fn on_paper(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
+    pub(super) fn on_paper(&mut self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Reply {
         if self.heard.html.is_some() && self.heard.text.is_empty() {
             return answer::elsewhere(&Page::Read(self.key).to_string());
         }
@@ -216,7 +216,7 @@ impl Opening {
         let from = heard.from.as_ref().unwrap_or(&nobody);
         let attached = Attached::of(&structure, key, heard.html);
         let names: Vec<&str> = attached.iter().map(|attached| attached.name.as_str()).collect();
-        let known = desk.store().account(visitor.account);
+        let known = cx.store().account(visitor.account);
         let moment = Moment::of(info.internal_date);
         answer::page(&PrintPage {
             address: known.as_ref().map_or("", |known| known.address()),

@@ -10,7 +10,7 @@ use http::Reply;
 use store::{AccountId, Body, DRAFTS, JUNK, MailboxId, MessageInfo, Store, TRASH, Uid};
 
 use crate::answer;
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::list::{ListPage, WrittenRow};
 use crate::step::Progress;
 use crate::surroundings::{Surroundings, Visitor};
@@ -54,22 +54,22 @@ impl Listing {
         Listing { mailbox, stretch, rows: Vec::new(), at: None, walked: 0, stage: Stage::Walking }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
         if let Stage::Walking = self.stage {
-            if !self.walk(account, desk.store()) {
+            if !self.walk(account, cx.store()) {
                 return Progress::Yield;
             }
-            self.stage = Stage::Counting(Copies::among(&self.rows, account, desk.store()));
+            self.stage = Stage::Counting(Copies::among(&self.rows, account, cx.store()));
         }
         if let Stage::Counting(copies) = &mut self.stage {
-            match copies.ask(account, under_way, desk) {
+            match copies.ask(account, under_way, cx) {
                 Progress::Waiting if *under_way == 0 => copies.count_once(&mut self.rows),
                 progress => return progress,
             }
             self.stage = Stage::Counted;
-            rows::recall(&mut self.rows, account, desk);
+            rows::recall(&mut self.rows, account, cx);
         }
-        rows::ask(&mut self.rows, account, under_way, desk)
+        rows::ask(&mut self.rows, account, under_way, cx)
     }
 
     /// Looks at some messages more. True: there is nothing more to be looked at for this page.
@@ -139,14 +139,14 @@ impl Listing {
         }
     }
 
-    pub(super) fn page(&self, visitor: &Visitor, desk: &mut impl Desk) -> Reply {
+    pub(super) fn page(&self, visitor: &Visitor, cx: &mut JobContext<'_, '_>) -> Reply {
         let account = visitor.account;
-        let rows = rows::write(&self.rows, account, desk);
-        let Some(mailbox) = desk.store().mailbox(account, self.mailbox) else { return answer::not_found() };
-        let surroundings = Surroundings::of(visitor, desk.store(), Some(self.mailbox));
+        let rows = rows::write(&self.rows, account, cx);
+        let Some(mailbox) = cx.store().mailbox(account, self.mailbox) else { return answer::not_found() };
+        let surroundings = Surroundings::of(visitor, cx.store(), Some(self.mailbox));
         let found = &self.rows;
         let path = |stretch| Page::List { mailbox: self.mailbox.0, stretch }.to_string();
-        let below = |uid| desk.store().count_below(account, self.mailbox, uid);
+        let below = |uid| cx.store().count_below(account, self.mailbox, uid);
         let newest = found.first().map_or(0, |row| below(row.info.uid) + 1);
         let above = mailbox.messages.saturating_sub(newest);
         let left = self.at.map_or(0, below);

@@ -9,10 +9,10 @@ use core::fmt;
 use store::{AccountId, NewPassword, NoteChange, Refusal};
 
 use crate::Page;
-use crate::desk::Desk;
-use crate::kept::PasswordMark;
+use crate::context::JobContext;
 use crate::said::Said;
 use crate::step::{Progress, why};
+use mail::PasswordMark;
 
 /// What is kept of a new password: what it is checked against, and what proofs of knowing it are.
 /// Never printed.
@@ -57,12 +57,12 @@ impl Changing {
         Changing { secrets, notes, stage: Stage::Wanted, refused: None }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
         if *under_way > 0 || self.refused.is_some() {
             return Progress::Waiting;
         }
         match self.stage {
-            Stage::Wanted => match self.store(account, desk) {
+            Stage::Wanted => match self.store(account, cx) {
                 Ok(asked) => {
                     *under_way += asked;
                     self.stage = Stage::Stored;
@@ -71,7 +71,7 @@ impl Changing {
                 Err(refusal) => self.refused = Some(refusal),
             },
             Stage::Stored => {
-                *under_way += usize::from(desk.tell_password(account));
+                *under_way += usize::from(cx.tell_password(account));
                 self.stage = Stage::Over;
             }
             Stage::Over => {}
@@ -80,14 +80,14 @@ impl Changing {
     }
 
     /// The password and the sessions, in one group as a rule. How much was asked for.
-    fn store(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
-        let continuation = desk.continuation();
-        let known = desk.store().account(account).ok_or(Refusal::NoSuchAccount)?;
+    fn store(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<usize, Refusal> {
+        let continuation = cx.continuation();
+        let known = cx.store().account(account).ok_or(Refusal::NoSuchAccount)?;
         let own = if known.replaced().is_empty() { known.password_hash() } else { known.replaced() };
         let replaced = own.to_string();
         let new = NewPassword { hash: &self.secrets.hash, verifier: &self.secrets.verifier, replaced: &replaced };
-        desk.store_mut().set_password(account, &new, continuation)?;
-        let noted = desk.store_mut().change_notes(account, core::mem::take(&mut self.notes), continuation);
+        cx.store_mut().set_password(account, &new, continuation)?;
+        let noted = cx.store_mut().change_notes(account, core::mem::take(&mut self.notes), continuation);
         Ok(1 + usize::from(noted.is_ok()))
     }
 

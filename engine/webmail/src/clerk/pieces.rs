@@ -3,7 +3,7 @@
 use store::{AccountId, Refusal};
 
 use crate::Key;
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::step::Progress;
 
 /// A message that is being read.
@@ -22,12 +22,12 @@ impl Pieces {
     }
 
     /// The message's octets, if a piece of it may be asked for now.
-    pub(super) fn octets(&mut self, account: AccountId, under_way: usize, desk: &impl Desk) -> Option<u32> {
+    pub(super) fn octets(&mut self, account: AccountId, under_way: usize, cx: &JobContext<'_, '_>) -> Option<u32> {
         if self.refused.is_some() || under_way > 0 {
             return None;
         }
         let (mailbox, uid) = self.key.in_store();
-        self.octets = self.octets.or_else(|| desk.store().message(account, mailbox, uid).map(|info| info.octets));
+        self.octets = self.octets.or_else(|| cx.store().message(account, mailbox, uid).map(|info| info.octets));
         if self.octets.is_none() {
             self.refused = Some(Refusal::NoSuchMessage);
         }
@@ -40,10 +40,10 @@ impl Pieces {
         offset: u32,
         account: AccountId,
         under_way: &mut usize,
-        desk: &mut impl Desk,
+        cx: &mut JobContext<'_, '_>,
     ) -> Progress {
-        let ((mailbox, uid), continuation) = (self.key.in_store(), desk.continuation());
-        match desk.store_mut().read(account, mailbox, uid, offset, continuation) {
+        let ((mailbox, uid), continuation) = (self.key.in_store(), cx.continuation());
+        match cx.store_mut().read(account, mailbox, uid, offset, continuation) {
             Ok(()) => *under_way += 1,
             Err(Refusal::Busy) => return Progress::Yield,
             Err(refusal) => self.refused = Some(refusal),

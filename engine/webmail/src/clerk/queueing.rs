@@ -6,14 +6,13 @@ use alloc::vec::Vec;
 
 use http::Reply;
 use machine::UnixTime;
+use outbound::{Handled, Handling, LINES, QueueAsked, QueueCounts, QueueLine, QueueState, QueueTold, Which};
 
 use crate::Page;
 use crate::answer;
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::moments::Moment;
-use crate::queue::{
-    Handled, Handling, LINES, QueueAsked, QueueCounts, QueueLine, QueuePage, QueueRow, QueueState, QueueTold, Which,
-};
+use crate::queue::{QueuePage, QueueRow, past};
 use crate::said::Said;
 use crate::step::{Progress, why};
 use crate::surroundings::{Surroundings, Visitor, size_for_people};
@@ -34,25 +33,25 @@ impl Queueing {
     }
 
     /// The clerk is woken once, when all have told.
-    pub(super) fn ask(&mut self, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+    pub(super) fn ask(&mut self, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
         if !core::mem::replace(&mut self.is_asked, true) {
-            desk.ask_queue(&self.asked);
+            cx.ask_queue(&self.asked);
             *under_way += 1;
         }
         Progress::Waiting
     }
 
-    pub(super) fn done(&mut self, visitor: &Visitor, desk: &mut impl Desk) -> Progress {
-        let told = desk.queue_told();
+    pub(super) fn done(&mut self, visitor: &Visitor, cx: &mut JobContext<'_, '_>) -> Progress {
+        let told = cx.queue_told();
         match &self.asked {
-            QueueAsked::Look(_) => Progress::Reply(self.page(visitor, told, desk)),
+            QueueAsked::Look(_) => Progress::Reply(self.page(visitor, told, cx)),
             QueueAsked::Handle(handling, which) => {
                 Progress::Redirect(self.then.clone(), said_of(*handling, which, told))
             }
         }
     }
 
-    fn page(&self, visitor: &Visitor, told: Vec<QueueTold>, desk: &impl Desk) -> Reply {
+    fn page(&self, visitor: &Visitor, told: Vec<QueueTold>, cx: &JobContext<'_, '_>) -> Reply {
         let (mut lines, mut counts, mut tls, mut is_busy) = (Vec::new(), QueueCounts::default(), Vec::new(), false);
         for told in told {
             match told {
@@ -73,13 +72,13 @@ impl Queueing {
         let is_more = lines.len() > LINES;
         lines.truncate(LINES);
         let last = lines.last().filter(|_| is_more).map(|line| Page::Queue(Some(line.posted)).to_string());
-        let now = desk.now();
+        let now = cx.now();
         let rows: Vec<QueueRow> = lines.into_iter().map(|line| QueueRow::of(line, now)).collect();
         let after = if let QueueAsked::Look(after) = &self.asked { *after } else { None };
-        let surroundings = Surroundings::of(visitor, desk.store(), None);
+        let surroundings = Surroundings::of(visitor, cx.store(), None);
         answer::page(&QueuePage {
             frame: surroundings.frame(visitor, &surroundings.links()),
-            counts: &counts.in_words(),
+            counts: &in_words(counts),
             here: &Page::Queue(after).to_string(),
             rows: &rows,
             is_later: after.is_some(),
@@ -103,12 +102,12 @@ fn said_of(handling: Handling, which: &Which, told: Vec<QueueTold>) -> Said {
         }
     }
     let done = match (which, all.done) {
-        (Which::One(_), 1) => format!("One letter: {}.", handling.past(1)),
+        (Which::One(_), 1) => format!("One letter: {}.", past(handling, 1)),
         (Which::One(_), _) => {
             "Nothing was done with the letter: it is not there any more, or as it was to be.".to_string()
         }
         (Which::Domain(domain), 0) => format!("Nothing for {domain} waits with which that could be done."),
-        (Which::Domain(domain), count) => format!("Letters for {domain}: {count} {}.", handling.past(count)),
+        (Which::Domain(domain), count) => format!("Letters for {domain}: {count} {}.", past(handling, count)),
     };
     let under_way = match all.under_way {
         0 => "",
@@ -121,14 +120,13 @@ fn said_of(handling: Handling, which: &Which, told: Vec<QueueTold>) -> Said {
     if all.done > 0 { Said::done(&text) } else { Said::wrong(&text) }
 }
 
-impl QueueCounts {
-    fn in_words(self) -> String {
-        let QueueCounts { entries, held, under_way } = self;
-        let letters = if entries == 1 { "letter waits" } else { "letters wait" };
-        format!(
-            "{entries} {letters} to leave: {held} held, {under_way} under way. By outbox, the oldest first; times are UTC."
-        )
-    }
+/// How many entries wait.
+fn in_words(counts: QueueCounts) -> String {
+    let QueueCounts { entries, held, under_way } = counts;
+    let letters = if entries == 1 { "letter waits" } else { "letters wait" };
+    format!(
+        "{entries} {letters} to leave: {held} held, {under_way} under way. By outbox, the oldest first; times are UTC."
+    )
 }
 
 impl QueueRow {

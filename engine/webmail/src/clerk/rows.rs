@@ -8,7 +8,7 @@ use machine::UnixTime;
 use message::Summary;
 use store::{AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, MailboxId, MessageInfo, Refusal, SENT, Store};
 
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::list::{Row, WrittenRow};
 use crate::moments::Moment;
 use crate::step::{Progress, READS_MAX};
@@ -73,16 +73,21 @@ impl Found {
 }
 
 /// Asks for what is not known of these messages.
-pub(super) fn ask(rows: &mut [Found], account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
-    let continuation = desk.continuation();
+pub(super) fn ask(
+    rows: &mut [Found],
+    account: AccountId,
+    under_way: &mut usize,
+    cx: &mut JobContext<'_, '_>,
+) -> Progress {
+    let continuation = cx.continuation();
     for row in rows {
         if *under_way >= READS_MAX {
             return Progress::Waiting;
         }
         let (mailbox, uid) = (row.mailbox, row.info.uid);
         let asked = match &row.known {
-            Known::Nothing => desk.store_mut().read_summary(account, mailbox, uid, continuation),
-            Known::NoSummary(beginning) => desk.store_mut().read(account, mailbox, uid, beginning.next(), continuation),
+            Known::Nothing => cx.store_mut().read_summary(account, mailbox, uid, continuation),
+            Known::NoSummary(beginning) => cx.store_mut().read(account, mailbox, uid, beginning.next(), continuation),
             _ => continue,
         };
         match asked {
@@ -141,9 +146,9 @@ pub(super) fn are_one_letter(one: Option<&Summary>, other: Option<&Summary>) -> 
 }
 
 /// Of these messages those rows that were written before are known.
-pub(super) fn recall(rows: &mut [Found], account: AccountId, desk: &mut impl Desk) {
-    let now = desk.now();
-    let written = desk.rows();
+pub(super) fn recall(rows: &mut [Found], account: AccountId, cx: &mut JobContext<'_, '_>) {
+    let now = cx.now();
+    let written = cx.rows();
     for row in rows {
         if let Some(known) = written.find(&row.facts(account, now)) {
             row.known = Known::Row(known.clone());
@@ -152,15 +157,15 @@ pub(super) fn recall(rows: &mut [Found], account: AccountId, desk: &mut impl Des
 }
 
 /// The rows of a list.
-pub(super) fn write(rows: &[Found], account: AccountId, desk: &mut impl Desk) -> Vec<WrittenRow> {
-    let time = desk.now();
+pub(super) fn write(rows: &[Found], account: AccountId, cx: &mut JobContext<'_, '_>) -> Vec<WrittenRow> {
+    let time = cx.now();
     let now = LazyCell::new(|| Moment::of(time));
     let write = |found: &Found| match &found.known {
         Known::Row(row) => row.clone(),
         known => {
             let row = RowText::of(found, &now).row().written();
             if let Known::Summary(_) = known {
-                desk.rows().keep(found.facts(account, time), &row);
+                cx.rows().keep(found.facts(account, time), &row);
             }
             row
         }

@@ -12,7 +12,7 @@ use http::Reply;
 use store::{AccountId, Body, Flags, JUNK, MailboxId, OUTBOX, Store, TRASH, Uid};
 
 use crate::answer;
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::list::{ListPage, WrittenRow};
 use crate::search::{Candidate, Query};
 use crate::step::{Progress, READS_MAX};
@@ -58,14 +58,14 @@ impl Searching {
         }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
         loop {
-            match rows::ask(&mut self.looked_at, account, under_way, desk) {
+            match rows::ask(&mut self.looked_at, account, under_way, cx) {
                 Progress::Waiting if *under_way == 0 => {}
                 progress => return progress,
             }
             self.judge();
-            if self.is_full() || !self.look_on(account, desk.store()) {
+            if self.is_full() || !self.look_on(account, cx.store()) {
                 return Progress::Waiting;
             }
         }
@@ -128,9 +128,9 @@ impl Searching {
         false
     }
 
-    pub(super) fn page(&self, visitor: &Visitor, desk: &mut impl Desk) -> Reply {
-        let rows = rows::write(&self.found, visitor.account, desk);
-        let surroundings = Surroundings::of(visitor, desk.store(), self.only);
+    pub(super) fn page(&self, visitor: &Visitor, cx: &mut JobContext<'_, '_>) -> Reply {
+        let rows = rows::write(&self.found, visitor.account, cx);
+        let surroundings = Surroundings::of(visitor, cx.store(), self.only);
         let path = |before| {
             let mailbox = self.only.map(|only| only.0);
             Page::Search { words: self.words.as_str().into(), mailbox, before }.to_string()

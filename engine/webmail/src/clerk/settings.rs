@@ -10,7 +10,7 @@ use store::{AccountId, NoteChange, Refusal, Store};
 use crate::Page;
 use crate::answer;
 use crate::chosen::Chosen;
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::kept::Kept;
 use crate::moments::Moment;
 use crate::said::Said;
@@ -21,7 +21,7 @@ use crate::surroundings::{Surroundings, Visitor};
 
 /// The page of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Overview {
+pub(crate) struct Overview {
     /// The sessions that there are.
     pub sessions: Vec<(Digest, Kept)>,
     /// What was typed and is not taken.
@@ -30,7 +30,7 @@ pub struct Overview {
 
 /// What is told when notes are as they are to be.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Noted {
+pub(crate) enum Noted {
     /// This, on the page of settings.
     Said(String),
     /// That whoever asked is logged out.
@@ -50,10 +50,10 @@ impl Noting {
         Noting { changes: Some(changes), noted, refused: None }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
         let Some(changes) = self.changes.clone() else { return Progress::Waiting };
-        let continuation = desk.continuation();
-        match desk.store_mut().change_notes(account, changes, continuation) {
+        let continuation = cx.continuation();
+        match cx.store_mut().change_notes(account, changes, continuation) {
             Ok(()) => *under_way += 1,
             Err(Refusal::Busy) => return Progress::Yield,
             Err(refusal) => self.refused(refusal),

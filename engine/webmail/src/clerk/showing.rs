@@ -17,7 +17,7 @@ use message::structure::{Listener, Part, Reader};
 use store::{AccountId, Body, Refusal};
 
 use crate::answer::Title;
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::inert::Inert;
 use crate::step::{Progress, why};
 use crate::stream::{PIECE_BYTES, Sent};
@@ -39,7 +39,7 @@ const LINKS_OPEN_OUTSIDE: &str = "<base target=\"_blank\">";
 
 /// Whether what a message wants from elsewhere is loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Elsewhere {
+pub(crate) enum Elsewhere {
     /// It is not: who sent the message would see that it is read.
     #[default]
     Kept,
@@ -49,7 +49,7 @@ pub enum Elsewhere {
 
 /// How much of HTML is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Extent {
+pub(crate) enum Extent {
     /// As much as a page shows in its frame.
     Beginning,
     /// All of it.
@@ -138,10 +138,10 @@ impl Showing {
         }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
-        let Some(octets) = self.pieces.octets(account, *under_way, desk) else { return Progress::Waiting };
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+        let Some(octets) = self.pieces.octets(account, *under_way, cx) else { return Progress::Waiting };
         match self.next_octet(octets) {
-            Some(offset) => self.pieces.ask(offset, account, under_way, desk),
+            Some(offset) => self.pieces.ask(offset, account, under_way, cx),
             None => Progress::Waiting,
         }
     }
@@ -184,7 +184,7 @@ impl Showing {
     }
 
     /// What comes next: all was read, or enough of it.
-    pub(super) fn next(&mut self, visitor: &Visitor, desk: &impl Desk) -> Progress {
+    pub(super) fn next(&mut self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Progress {
         let end = match (self.pieces.refused, &self.stage) {
             (Some(refusal), _) if self.sent == Sent::Nothing => {
                 return Progress::Reply(answer::refused(refusal, why(refusal)));
@@ -196,7 +196,7 @@ impl Showing {
         };
         let (is_wanted, author, verified) = (self.elsewhere == Elsewhere::Loaded, &self.author, &self.verified);
         self.sent.next(core::mem::take(&mut self.written), end, || {
-            let known = desk.store().account(visitor.account);
+            let known = cx.store().account(visitor.account);
             let is_trusted = author.0.as_ref().is_some_and(|author| is_trusted(known.as_ref(), author, verified));
             Title::Letter { is_loaded: is_wanted || is_trusted }
         })

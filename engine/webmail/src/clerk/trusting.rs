@@ -17,7 +17,7 @@ use message::names_a_login;
 use store::{AccountId, AccountInfo, NOTE_BYTES_MAX, NoteChange, Refusal};
 
 use crate::answer;
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::said::Said;
 use crate::step::{Progress, why};
 
@@ -29,7 +29,7 @@ const ADDRESS_BYTES_MAX: usize = 254;
 
 /// Whether a sender is trusted from now on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Trust {
+pub(crate) enum Trust {
     /// He is.
     Begin(String),
     /// He is not.
@@ -121,14 +121,14 @@ impl Trusting {
         Trusting { trust, then, is_asked: false, refused: None }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
         if self.is_asked {
             return Progress::Waiting;
         }
-        let note = desk.store().account(account).and_then(|known| known.note(KEY)).unwrap_or_default();
+        let note = cx.store().account(account).and_then(|known| known.note(KEY)).unwrap_or_default();
         let Some(change) = self.trust.change(note) else { return Progress::Waiting };
-        let continuation = desk.continuation();
-        match desk.store_mut().change_notes(account, alloc::vec![change], continuation) {
+        let continuation = cx.continuation();
+        match cx.store_mut().change_notes(account, alloc::vec![change], continuation) {
             Ok(()) => {
                 self.is_asked = true;
                 *under_way += 1;

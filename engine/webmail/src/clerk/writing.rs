@@ -25,7 +25,7 @@ use store::{
 };
 
 use crate::chosen::Chosen;
-use crate::desk::Desk;
+use crate::context::JobContext;
 use crate::form::Reader;
 use crate::said::{Said, Undo};
 use crate::step::{Progress, why};
@@ -161,31 +161,31 @@ impl Writing {
             && self.arriving.as_ref().is_some_and(|arriving| arriving.wants_more())
     }
 
-    pub(super) fn ask(&mut self, visitor: &Visitor, under_way: &mut usize, desk: &mut impl Desk) -> Progress {
+    pub(super) fn ask(&mut self, visitor: &Visitor, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
         while *under_way == 0 && self.stage != Stage::Over {
             if self.wants_more() {
                 return Progress::Taken;
             }
             let asked = match self.stage {
-                Stage::Arriving => Ok(self.form_comes(desk)),
-                Stage::Answered => self.look_at_answered(visitor.account, desk),
-                Stage::Ready => self.begin(visitor.account, desk),
-                Stage::Appended => self.append(visitor.account, desk),
-                Stage::Delivered => Ok(self.tidy_up(visitor.account, desk)),
+                Stage::Arriving => Ok(self.form_comes(cx)),
+                Stage::Answered => self.look_at_answered(visitor.account, cx),
+                Stage::Ready => self.begin(visitor.account, cx),
+                Stage::Appended => self.append(visitor.account, cx),
+                Stage::Delivered => Ok(self.tidy_up(visitor.account, cx)),
                 Stage::Committed | Stage::Over => return Progress::Waiting,
             };
             match asked {
                 Ok(asked) => *under_way += asked,
                 Err(Refusal::Busy) => return Progress::Yield,
-                Err(refusal) => self.fail(self.why_not_written(refusal).into(), desk),
+                Err(refusal) => self.fail(self.why_not_written(refusal).into(), cx),
             }
         }
         Progress::Waiting
     }
 
     /// It cannot be done. What of its form is still to come is read, and not kept.
-    pub(super) fn fail(&mut self, error: String, desk: &mut impl Desk) {
-        desk.abort();
+    pub(super) fn fail(&mut self, error: String, cx: &mut JobContext<'_, '_>) {
+        cx.abort();
         self.failed(error);
     }
 
@@ -204,7 +204,7 @@ impl Writing {
     }
 
     /// Something of the form has come: with its first file the letter begins.
-    fn form_comes(&mut self, desk: &mut impl Desk) -> usize {
+    fn form_comes(&mut self, cx: &mut JobContext<'_, '_>) -> usize {
         let Some(mut arriving) = self.arriving.take() else { return 0 };
         if arriving.file_begins() {
             self.begin_with(arriving.draft(), Then::Keep);
@@ -212,24 +212,24 @@ impl Writing {
         } else if arriving.wants_more() {
             self.arriving = Some(arriving);
         } else {
-            self.form_ended(arriving, desk);
+            self.form_ended(arriving, cx);
         }
         0
     }
 
-    fn look_at_answered(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
+    fn look_at_answered(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<usize, Refusal> {
         // What is sent on is not answered.
         let own = self.draft.draft.filter(|key| key.mailbox == DRAFTS.0);
         for key in [self.draft.answers, own].into_iter().flatten() {
-            let (continuation, (mailbox, uid)) = (desk.continuation(), key.in_store());
-            let Some(info) = desk.store().message(account, mailbox, uid) else { continue };
+            let (continuation, (mailbox, uid)) = (cx.continuation(), key.in_store());
+            let Some(info) = cx.store().message(account, mailbox, uid) else { continue };
             let known = self.answered.take().filter(|known| known.key == key);
             // What was found out about who sent it stands above all that it says.
             let first = || Answered { key, octets: info.octets, beginning: Beginning::from(info.head) };
             let answered = known.unwrap_or_else(first);
             let from = answered.beginning.next();
             self.answered = Some(answered);
-            match desk.store_mut().read(account, mailbox, uid, from, continuation) {
+            match cx.store_mut().read(account, mailbox, uid, from, continuation) {
                 Ok(()) => {
                     self.stage = Stage::Ready;
                     return Ok(1);
@@ -263,49 +263,49 @@ impl Writing {
         self.references = identifiers("References").chain(own).map(<[u8]>::to_vec).collect();
     }
 
-    fn begin(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
+    fn begin(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<usize, Refusal> {
         let mut elsewhere = Vec::new();
         let begun = match self.then {
-            Then::Send => self.recipients(account, desk).and_then(|(recipients, others)| {
+            Then::Send => self.recipients(account, cx).and_then(|(recipients, others)| {
                 elsewhere = others;
                 let is_for_others = !elsewhere.is_empty();
-                self.held_or((recipients, is_for_others), account, desk)
+                self.held_or((recipients, is_for_others), account, cx)
             }),
             Then::Keep | Then::Drop => {
                 let flags = Flags::DRAFT.with(Flags::SEEN);
                 Ok(alloc::vec![Recipient { mailbox: DRAFTS, flags, ..Recipient::inbox(account) }])
             }
         };
-        let written = begun.and_then(|recipients| Ok((self.write(account, desk)?, recipients)));
+        let written = begun.and_then(|recipients| Ok((self.write(account, cx)?, recipients)));
         match written {
             Ok((message, recipients)) => {
-                desk.begin_letter(&recipients)?;
+                cx.begin_letter(&recipients)?;
                 if self.then == Then::Send {
-                    if let Err(excess) = desk.may_send(account, elsewhere) {
+                    if let Err(excess) = cx.may_send(account, elsewhere) {
                         self.hold = None;
-                        self.fail(excess.to_string(), desk);
+                        self.fail(excess.to_string(), cx);
                         return Ok(0);
                     }
-                    desk.begin_signing();
+                    cx.begin_signing();
                 }
                 self.message = message;
                 self.stage = Stage::Appended;
             }
-            Err(error) => self.fail(error, desk),
+            Err(error) => self.fail(error, cx),
         }
         Ok(0)
     }
 
     /// Who here gets it, the writer's own copy included, and those elsewhere whom it is for, too; or why it cannot be sent.
-    fn recipients(&self, account: AccountId, desk: &impl Desk) -> Result<(Vec<Recipient>, Vec<String>), String> {
+    fn recipients(&self, account: AccountId, cx: &JobContext<'_, '_>) -> Result<(Vec<Recipient>, Vec<String>), String> {
         let mut elsewhere = Vec::new();
         let mut recipients = alloc::vec![Recipient { mailbox: SENT, flags: Flags::SEEN, ..Recipient::inbox(account) }];
         let all = [&self.draft.to, &self.draft.cc, &self.draft.bcc].into_iter().flat_map(|list| mailboxes(list));
         for mailbox in all {
-            match desk.recipient(&mailbox.address).map(Recipient::inbox) {
+            match cx.recipient(&mailbox.address).map(Recipient::inbox) {
                 Some(recipient) if recipients.contains(&recipient) => {}
                 Some(recipient) => recipients.push(recipient),
-                None if desk.may_post(&mailbox.address) => elsewhere.push(mailbox.address.clone()),
+                None if cx.may_post(&mailbox.address) => elsewhere.push(mailbox.address.clone()),
                 None => {
                     return Err(format!(
                         "“{}” is nobody on this server, and no address elsewhere. Your letter was not sent: it is kept on this page.",
@@ -329,29 +329,29 @@ impl Writing {
         &mut self,
         (recipients, is_for_others): (Vec<Recipient>, bool),
         account: AccountId,
-        desk: &impl Desk,
+        cx: &JobContext<'_, '_>,
     ) -> Result<Vec<Recipient>, String> {
-        let known = desk.store().account(account);
+        let known = cx.store().account(account);
         let chosen = known.and_then(|known| Chosen::by(&known).hold.seconds());
         let Some(seconds) = chosen.or(is_for_others.then_some(0)) else { return Ok(recipients) };
-        if !desk.may_hold() {
+        if !cx.may_hold() {
             return Err("Too many letters are about to leave just now. Yours was not sent: it is kept on this page. Try again in a moment.".into());
         }
         // In whole seconds, as the store keeps it, and not a moment earlier.
-        self.hold = Some((seconds, UnixTime::from_seconds(desk.now().seconds() + seconds + 1)));
+        self.hold = Some((seconds, UnixTime::from_seconds(cx.now().seconds() + seconds + 1)));
         let flags = Flags::DRAFT.with(Flags::SEEN).with(Flags::HELD);
         Ok(alloc::vec![Recipient { mailbox: DRAFTS, flags, ..Recipient::inbox(account) }])
     }
 
-    fn write(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<Vec<u8>, String> {
+    fn write(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<Vec<u8>, String> {
         let draft = &self.draft;
-        let from = desk.store().account(account).map_or_else(Mailbox::default, |known| Mailbox {
+        let from = cx.store().account(account).map_or_else(Mailbox::default, |known| Mailbox {
             name: Chosen::by(&known).name,
             address: known.address().to_string(),
         });
         let [to, cc, bcc] = [&draft.to, &draft.cc, &draft.bcc].map(|list| mailboxes(list));
-        let secret = u128::from_le_bytes(desk.random());
-        let message_id = format!("{:032x}@{}", u128::from_le_bytes(desk.random()), desk.host());
+        let secret = u128::from_le_bytes(cx.random());
+        let message_id = format!("{:032x}@{}", u128::from_le_bytes(cx.random()), cx.host());
         let references: Vec<&[u8]> = self.references.iter().map(Vec::as_slice).collect();
         let letter = Letter {
             from: &from,
@@ -360,7 +360,7 @@ impl Writing {
             // Others do not see it; a draft keeps it, and who carries it to others leaves it out.
             bcc: if self.then == Then::Send && self.hold.is_none() { &[] } else { &bcc },
             subject: &draft.subject,
-            date: desk.now(),
+            date: cx.now(),
             message_id: &message_id,
             in_reply_to: references.last().copied(),
             references: &references,
@@ -391,13 +391,13 @@ impl Writing {
         Ok(message)
     }
 
-    fn append(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
+    fn append(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<usize, Refusal> {
         let rest = self.message.get(self.taken..).unwrap_or_default();
         if !rest.is_empty() {
-            if self.octets + rest.len() as u64 > desk.letter_octets_max() {
+            if self.octets + rest.len() as u64 > cx.letter_octets_max() {
                 return Err(Refusal::TooLarge);
             }
-            let taken = desk.append(rest).map_err(Refusal::of_begun_delivery)?;
+            let taken = cx.append(rest).map_err(Refusal::of_begun_delivery)?;
             (self.taken, self.octets) = (self.taken + taken, self.octets + taken as u64);
             if taken < rest.len() {
                 // The store wakes us when it takes more.
@@ -410,12 +410,12 @@ impl Writing {
             if arriving.write(&mut self.message) || arriving.wants_more() {
                 self.arriving = Some(arriving);
             } else {
-                self.form_ended(arriving, desk);
+                self.form_ended(arriving, cx);
             }
             return Ok(0);
         }
         if let Some(copying) = self.copying.take() {
-            let is_asked = copying.ask(account, desk);
+            let is_asked = copying.ask(account, cx);
             if is_asked == Ok(false) {
                 copying.ended(&mut self.message);
                 return Ok(0);
@@ -424,14 +424,14 @@ impl Writing {
             return is_asked.map(usize::from);
         }
         let Some(head) = self.head.or((self.then != Then::Send).then_some(Head::NONE)) else {
-            let Some(signatures) = desk.signatures() else { return Ok(1) };
+            let Some(signatures) = cx.signatures() else { return Ok(1) };
             self.head = Some(Head::of(signatures.len()).unwrap_or(Head::NONE));
             self.message = signatures;
             return Ok(0);
         };
-        self.guid = desk.guid();
-        let date = self.hold.map_or_else(|| desk.now(), |(_, until)| until);
-        desk.commit(Closing { head, ..date.into() }).map_err(Refusal::of_begun_delivery)?;
+        self.guid = cx.guid();
+        let date = self.hold.map_or_else(|| cx.now(), |(_, until)| until);
+        cx.commit(Closing { head, ..date.into() }).map_err(Refusal::of_begun_delivery)?;
         self.stage = Stage::Committed;
         Ok(1)
     }
@@ -462,40 +462,40 @@ impl Writing {
     }
 
     /// The draft goes, and what was answered is marked so: when the letter leaves, if it is held. Neither matters as much as the letter.
-    fn tidy_up(&mut self, account: AccountId, desk: &mut impl Desk) -> usize {
+    fn tidy_up(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> usize {
         self.stage = Stage::Over;
-        let continuation = desk.continuation();
+        let continuation = cx.continuation();
         let mut asked = 0;
-        let newest = desk.store().messages_below(account, DRAFTS, None).find(|info| Some(info.guid) == self.guid);
+        let newest = cx.store().messages_below(account, DRAFTS, None).find(|info| Some(info.guid) == self.guid);
         self.kept = newest.map(|info| Key { mailbox: DRAFTS.0, uid: info.uid.0 });
         let answers = self.draft.answers.filter(|_| self.then == Then::Send).map(Key::in_store);
         if let (Some(info), Some((_, until))) = (newest, self.hold) {
-            desk.hold(account, info.uid, answers, until);
+            cx.hold(account, info.uid, answers, until);
         }
         let is_draft = |(mailbox, uid): &(MailboxId, Uid)| {
-            let info = desk.store().message(account, *mailbox, *uid);
+            let info = cx.store().message(account, *mailbox, *uid);
             *mailbox == DRAFTS && info.is_some_and(|info| !info.flags.are_on_their_way())
         };
         if let Some((mailbox, uid)) = self.draft.draft.map(Key::in_store).filter(is_draft) {
-            let removed = desk.store_mut().remove(account, mailbox, &[UidRange::one(uid)], continuation);
+            let removed = cx.store_mut().remove(account, mailbox, &[UidRange::one(uid)], continuation);
             asked += usize::from(removed.is_ok());
         }
         if let Some((mailbox, uid)) = answers.filter(|_| self.hold.is_none()) {
             let change = MarkChange::set(Flags::ANSWERED);
-            asked += usize::from(desk.store_mut().mark(account, mailbox, uid, change, continuation).is_ok());
+            asked += usize::from(cx.store_mut().mark(account, mailbox, uid, change, continuation).is_ok());
         }
-        self.go_on_with_draft(desk);
+        self.go_on_with_draft(cx);
         asked
     }
 
-    pub(super) fn done(&mut self, visitor: &Visitor, desk: &mut impl Desk) -> Progress {
+    pub(super) fn done(&mut self, visitor: &Visitor, cx: &mut JobContext<'_, '_>) -> Progress {
         if let Some(reply) = self.reply.take() {
-            desk.abort();
+            cx.abort();
             return Progress::Reply(reply);
         }
         if let Some(error) = self.error.take() {
-            desk.abort();
-            return Progress::Reply(self.draft.page(&error, visitor, desk.store()));
+            cx.abort();
+            return Progress::Reply(self.draft.page(&error, visitor, cx.store()));
         }
         let list = |mailbox: MailboxId| Page::List { mailbox: mailbox.0, stretch: Stretch::Newest }.to_string();
         let (said, then) = match (self.then, self.kept) {

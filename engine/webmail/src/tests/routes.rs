@@ -2,11 +2,12 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use outbound::Posted;
 use proptest::option;
 use proptest::prelude::*;
 use store::{AccountId, Uid};
 
-use crate::{Asset, Deed, Destination, Key, NotFound, Page, Posted, Start, Stretch, TARGET_BYTES_MAX, Wish};
+use crate::{Asset, Deed, Destination, Key, NotFound, Page, Start, Stretch, TARGET_BYTES_MAX, Wish};
 
 const KEY: Key = Key { mailbox: 1, uid: 7 };
 const POSTED: Posted = Posted { account: AccountId::from_bits(255), uid: Uid(7) };

@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use store::{NOTE_BYTES_MAX, NoteChange};
 
 use crate::form::Form;
-use crate::kept::{Kept, PasswordMark};
+use crate::kept::Kept;
 use crate::{Chosen, Density, Hold, Theme, program};
+use mail::PasswordMark;
 
 fn value(change: NoteChange) -> Vec<u8> {
     match change {

@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 
 use machine::UnixTime;
 
-use crate::{TlsCount, TlsRow};
+use outbound::TlsCount;
+
+use crate::TlsRow;
 
 /// Noon of the eighth day.
 const NOW: UnixTime = UnixTime::from_seconds(8 * 86_400 + 43_200);

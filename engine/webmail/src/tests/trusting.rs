@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use store::{NOTE_BYTES_MAX, NoteChange};
 
-use crate::Trust;
+use crate::clerk::Trust;
 use crate::clerk::trusting::Verified;
 
 /// The note as it is then.

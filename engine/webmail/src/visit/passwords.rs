@@ -7,11 +7,12 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use http::{Reply, Status};
+use mail::PasswordMark;
 use store::NoteChange;
 
 use crate::clerk::{Overview, Secrets, Task};
 use crate::form::Form;
-use crate::kept::{Kept, PasswordMark};
+use crate::kept::Kept;
 use crate::said::Said;
 use crate::{Ticket, answer};
 

@@ -14,9 +14,10 @@ use http::{Reply, Status};
 use shards::LetterId;
 use store::AccountId;
 use tasks::FrameId;
-use webmail::Piece;
 
-use crate::clerks::{Clerks, Office};
+use crate::clerk::Piece;
+use crate::clerks::Clerks;
+use crate::context::Context;
 
 /// Letters that come to a core.
 pub(crate) const LETTERS_MAX: usize = 16;
@@ -85,12 +86,12 @@ pub(crate) fn too_many() -> Reply {
 
 impl Clerks {
     /// Clerks to whom pieces have come take them.
-    pub(crate) fn take_pieces(&mut self, office: &mut Office<'_>) {
+    pub(crate) fn take_pieces(&mut self, cx: &mut Context<'_>) {
         while let Some((frame, piece)) = self.letters.next_piece() {
-            if piece.is_last && !self.is_known(frame, office) {
+            if piece.is_last && !self.is_known(frame, cx) {
                 self.session_of_letter_ended(frame);
             }
-            self.step(frame, office, |clerk, desk| clerk.piece_arrived(&piece, desk));
+            self.step(frame, cx, |clerk, cx| clerk.piece_arrived(&piece, cx));
         }
     }
 

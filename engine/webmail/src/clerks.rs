@@ -13,23 +13,25 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use accounts::Directory;
 use channel::Ticket;
-use compute::Compute;
 use http::{End, Reply};
-use machine::{ConsoleLines, CoreId, Entropy, Turn};
-use shards::{Archive, LetterId};
-use signing::{Signer, Signing};
+use machine::CoreId;
+use outbound::QueueTold;
+use shards::LetterId;
+use signing::Signing;
 use store::{AccountId, AccountInfo, Outcome, Store};
-use submission::Submission;
 use tasks::{Continuation, FrameId, FrameTable};
-use webmail::told::{Answer, Told};
-use webmail::{Clerk, Digest, Piece, Progress, QueueAsked, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
 
-use crate::desk::Point;
+use crate::clerk::{Clerk, Piece};
+use crate::context::{Context, JobContext, Point, QueueQuestion};
 use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::listeners::{Listeners, number_of};
+use crate::sessions::{Digest, Sessions};
+use crate::step::{self, Progress};
+use crate::stream::Stream;
 use crate::streams::{self, STREAMS_MAX, Streams};
+use crate::told::{Answer, Told};
+use crate::visit::{self, Reception, Visit};
 use crate::waiting::Waiting;
 
 /// Clerks of a core.
@@ -63,16 +65,6 @@ pub struct Clerks {
     questions: VecDeque<QueueQuestion>,
 }
 
-/// A question about entries of the queue.
-pub struct QueueQuestion {
-    /// The core whose accounts have the entries.
-    pub owner: CoreId,
-    /// The frame that waits for the reply.
-    pub frame: FrameId,
-    /// What is asked.
-    pub asked: QueueAsked,
-}
-
 /// A clerk at work.
 struct Working {
     visitor: Ticket,
@@ -89,43 +81,6 @@ struct Working {
     told: Vec<QueueTold>,
     /// The number of his reply, once that has begun, or of the letter that comes to him.
     number: Option<u64>,
-}
-
-/// What clerks work with.
-pub struct Office<'a> {
-    /// The stores of all cores, as one.
-    pub archive: &'a mut Archive,
-    /// Messages that are held.
-    pub submission: &'a mut Submission,
-    /// Rows that lists had before.
-    pub rows: &'a mut WrittenRows,
-    /// Addresses and their accounts.
-    pub directory: &'a Directory,
-    /// What signs messages of our domains.
-    pub signer: &'a mut Signer,
-    /// Password hashes and signatures under way.
-    pub compute: &'a mut Compute,
-    /// The name of this machine.
-    pub hostname: &'a str,
-    /// What the console is told.
-    pub console: &'a mut ConsoleLines,
-    /// How long a message may be, in octets.
-    pub letter_octets_max: u64,
-    /// The clocks of this turn.
-    pub turn: Turn,
-    /// Randomness.
-    pub entropy: &'a mut dyn Entropy,
-}
-
-/// The same, for one of them.
-pub(crate) struct At<'a, 'b> {
-    pub(crate) office: &'a mut Office<'b>,
-    pub(crate) continuation: Continuation,
-    pub(crate) letter: &'a mut Option<LetterId>,
-    pub(crate) signing: &'a mut Option<Box<Signing>>,
-    pub(crate) unheard: &'a mut u8,
-    pub(crate) told: &'a mut Vec<QueueTold>,
-    pub(crate) questions: &'a mut VecDeque<QueueQuestion>,
 }
 
 impl Default for Clerks {
@@ -153,60 +108,60 @@ impl Clerks {
     }
 
     /// Those who can go on do.
-    pub fn work(&mut self, office: &mut Office<'_>) {
+    pub fn work(&mut self, cx: &mut Context<'_>) {
         for frame in core::mem::take(&mut self.again) {
-            self.step(frame, office, |clerk, desk| clerk.go_on(desk));
+            self.step(frame, cx, |clerk, cx| clerk.go_on(cx));
         }
         while let Some(frame) = self.streams.next_wanted() {
-            self.go_on_with_reply(frame, office);
+            self.go_on_with_reply(frame, cx);
         }
-        self.take_pieces(office);
+        self.take_pieces(cx);
         while self.has_room()
             && let Some((visitor, visit)) = self.waiting.pop(|account| of_account(&self.at_work, account))
         {
             let mut secret = [0; 32];
-            office.entropy.random(&mut secret);
+            cx.entropy.random(&mut secret);
             let form_bytes = visit.form_bytes();
             let at_work = &self.at_work;
-            let reception = webmail::Office {
+            let office = visit::Office {
                 is_changing: &|account| {
                     at_work.iter().any(|(_, one)| one.clerk.account() == account && one.clerk.changes_password())
                 },
                 sessions: &mut self.sessions,
-                store: &mut office.archive.own.store,
+                store: &mut cx.archive.own.store,
                 nobody: Continuation { frame: NOBODY, entry: Point::Asked.entry() },
-                host: office.hostname,
-                administrators: office.directory.administrators(),
-                now: office.turn.wall,
+                host: cx.hostname,
+                administrators: cx.directory.administrators(),
+                now: cx.turn.wall,
             };
-            match webmail::receive(*visit, secret, reception) {
+            match visit::receive(*visit, secret, office) {
                 Reception::Answered(reply) => self.answer(visitor, Told::Reply(reply), form_bytes),
                 Reception::Admitted => self.answer(visitor, Told::Admitted, form_bytes),
                 Reception::Stranger => self.answer(visitor, Told::Stranger, form_bytes),
-                Reception::Awaited(clerk) => self.letter_comes(visitor, clerk, office.archive.core()),
+                Reception::Awaited(clerk) => self.letter_comes(visitor, clerk, cx.archive.core()),
                 Reception::Listens(account, session) => {
-                    let number = self.next_number(office.archive.core());
+                    let number = self.next_number(cx.archive.core());
                     let (reply, gone) =
-                        self.listeners.begin(visitor, (account, session), number, &office.archive.own.store);
+                        self.listeners.begin(visitor, (account, session), number, &cx.archive.own.store);
                     self.news.extend(gone);
                     self.answer(visitor, Told::Reply(reply), form_bytes);
                 }
                 Reception::Taken(clerk) => {
                     if let Ok(frame) = self.at_work.insert(Working::begin(visitor, form_bytes, clerk)) {
-                        self.step(frame, office, |clerk, desk| clerk.go_on(desk));
+                        self.step(frame, cx, |clerk, cx| clerk.go_on(cx));
                     }
                 }
             }
         }
-        self.tell_listeners(office);
+        self.tell_listeners(cx);
     }
 
     /// Those who listen are told what has changed; those whose session has ended, that this was all.
-    fn tell_listeners(&mut self, office: &mut Office<'_>) {
-        let (sessions, news, now) = (&self.sessions, &mut self.news, office.turn.wall);
+    fn tell_listeners(&mut self, cx: &mut Context<'_>) {
+        let (sessions, news, now) = (&self.sessions, &mut self.news, cx.turn.wall);
         let is_known = |account: &AccountInfo<'_>, session: &Digest| sessions.is_known(account, session, now);
         let tell = |visitor, told| news.push_back((visitor, told));
-        self.listeners.look(&mut office.archive.own.store, is_known, tell);
+        self.listeners.look(&mut cx.archive.own.store, is_known, tell);
     }
 
     /// A letter is to come to this clerk.
@@ -232,10 +187,10 @@ impl Clerks {
     }
 
     /// Whether the session still stands by whose request this clerk works.
-    pub(crate) fn is_known(&mut self, frame: FrameId, office: &Office<'_>) -> bool {
+    pub(crate) fn is_known(&mut self, frame: FrameId, cx: &Context<'_>) -> bool {
         let Some(working) = self.at_work.get_mut(frame) else { return false };
-        let account = office.archive.own.store.account(working.clerk.account());
-        account.is_some_and(|account| self.sessions.is_known(&account, &working.clerk.session(), office.turn.wall))
+        let account = cx.archive.own.store.account(working.clerk.account());
+        account.is_some_and(|account| self.sessions.is_known(&account, &working.clerk.session(), cx.turn.wall))
     }
 
     /// Nobody waits any more for what this clerk does. The letter that he had begun.
@@ -244,8 +199,8 @@ impl Clerks {
     }
 
     /// What the clerk of this frame has asked the store for has come, or is done.
-    pub fn woken(&mut self, frame: FrameId, outcome: Outcome, office: &mut Office<'_>) {
-        self.step(frame, office, |clerk, desk| clerk.woken(outcome, desk));
+    pub fn woken(&mut self, frame: FrameId, outcome: Outcome, cx: &mut Context<'_>) {
+        self.step(frame, cx, |clerk, cx| clerk.woken(outcome, cx));
     }
 
     /// Whether a clerk works in this frame.
@@ -284,24 +239,24 @@ impl Clerks {
     }
 
     /// The signature that a request handler waits for was computed.
-    pub fn sign(&mut self, frame: FrameId, office: &mut Office<'_>) {
+    pub fn sign(&mut self, frame: FrameId, cx: &mut Context<'_>) {
         let Some(signing) = self.at_work.get_mut(frame).and_then(|working| working.signing.as_mut()) else { return };
-        if signing.take_signature(office.compute) {
-            self.step(frame, office, |clerk, desk| clerk.woken(Outcome::Room, desk));
+        if signing.take_signature(cx.compute) {
+            self.step(frame, cx, |clerk, cx| clerk.woken(Outcome::Room, cx));
         }
     }
 
     pub(crate) fn step(
         &mut self,
         frame: FrameId,
-        office: &mut Office<'_>,
-        step: impl FnOnce(&mut Clerk, &mut At<'_, '_>) -> Progress,
+        cx: &mut Context<'_>,
+        step: impl FnOnce(&mut Clerk, &mut JobContext<'_, '_>) -> Progress,
     ) {
         let Some(working) = self.at_work.get_mut(frame) else { return };
         let Working { visitor, form_bytes, clerk, letter, signing, unheard, told, number } = working;
         let continuation = Continuation { frame, entry: Point::Asked.entry() };
         let questions = &mut self.questions;
-        match step(clerk, &mut At { office, continuation, letter, signing, unheard, told, questions }) {
+        match step(clerk, &mut JobContext { cx, continuation, letter, signing, unheard, told, questions }) {
             Progress::Waiting => {}
             Progress::Yield => self.again.push(frame),
             Progress::Taken => {
@@ -310,12 +265,12 @@ impl Clerks {
             }
             Progress::Reply(reply) => self.done(frame, reply),
             Progress::Redirect(path, said) => {
-                let reply = webmail::redirect(&path, said, &clerk.session(), &mut self.sessions);
+                let reply = step::redirect(&path, said, &clerk.session(), &mut self.sessions);
                 self.done(frame, reply);
             }
             Progress::Begin(stream) => {
                 let (visitor, form_bytes, account) = (*visitor, *form_bytes, clerk.account());
-                self.reply_begins(frame, stream, (visitor, form_bytes, account), office.archive.core());
+                self.reply_begins(frame, stream, (visitor, form_bytes, account), cx.archive.core());
             }
             Progress::Piece(bytes) => {
                 let more = number.map(|number| (*visitor, Told::More(number, bytes)));
@@ -355,9 +310,9 @@ impl Clerks {
     }
 
     /// More of this clerk's reply is wanted, and goes on as long as its session.
-    fn go_on_with_reply(&mut self, frame: FrameId, office: &mut Office<'_>) {
-        if self.is_known(frame, office) {
-            self.step(frame, office, |clerk, desk| clerk.go_on(desk));
+    fn go_on_with_reply(&mut self, frame: FrameId, cx: &mut Context<'_>) {
+        if self.is_known(frame, cx) {
+            self.step(frame, cx, |clerk, cx| clerk.go_on(cx));
         } else {
             self.end_reply(frame, End::Cut);
         }

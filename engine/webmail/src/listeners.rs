@@ -14,8 +14,10 @@ use channel::Ticket;
 use http::{End, Reply};
 use machine::CoreId;
 use store::{AccountId, AccountInfo, Store};
-use webmail::told::Told;
-use webmail::{Digest, News};
+
+use crate::news::News;
+use crate::sessions::Digest;
+use crate::told::Told;
 
 /// Who may listen to the mail of a core's accounts.
 const LISTENERS_MAX: usize = 1024;

@@ -13,7 +13,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 
 use channel::Ticket;
 use store::AccountId;
-use webmail::Visit;
+
+use crate::visit::Visit;
 
 /// Request handlers of one account: a quarter of all.
 pub(crate) const HANDLERS_OF_ACCOUNT_MAX: usize = 16;
