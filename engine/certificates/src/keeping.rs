@@ -39,7 +39,7 @@ impl Certificates {
 
     /// Gives the store as much as it takes, and when that is all, has it kept.
     fn keep_on(&mut self, cx: &mut Context<'_>) {
-        let Expect::Kept(keeping) = &mut self.expect else { return };
+        let Expect::Kept(keeping) = &mut self.expect else { unreachable!("no certificate is being kept") };
         let store = &mut cx.store.own.store;
         let rest = keeping.upload.pem.get(keeping.taken..).unwrap_or_default();
         let letter = keeping.letter;
@@ -61,21 +61,27 @@ impl Certificates {
             Outcome::Room => self.keep_on(cx),
             Outcome::Delivered => self.show_kept(cx),
             Outcome::Refused(refusal) => self.not_kept(refusal, cx),
-            other => cx.store.forget(other),
+            other => unreachable!("{other:?} comes of no delivery"),
         }
     }
 
     fn not_kept(&mut self, refusal: Refusal, cx: &mut Context<'_>) {
-        if let Expect::Kept(keeping) = core::mem::replace(&mut self.expect, Expect::Upload) {
-            cx.store.own.store.abort(keeping.letter);
-            self.refused(&keeping.upload, refusal, cx);
-        }
+        let keeping = self.kept();
+        cx.store.own.store.abort(keeping.letter);
+        self.refused(&keeping.upload, refusal, cx);
+    }
+
+    /// The certificate that was being kept. The next one may be.
+    fn kept(&mut self) -> Box<Keeping> {
+        let Expect::Kept(keeping) = core::mem::replace(&mut self.expect, Expect::Upload) else {
+            unreachable!("no certificate is being kept")
+        };
+        keeping
     }
 
     /// It is durable: from here on it counts.
     fn show_kept(&mut self, cx: &mut Context<'_>) {
-        let Expect::Kept(keeping) = core::mem::replace(&mut self.expect, Expect::Upload) else { return };
-        let Keeping { upload, account, mut next, .. } = *keeping;
+        let Keeping { upload, account, mut next, .. } = *self.kept();
         let letters = cx.store.own.store.messages(account, INBOX);
         let uid = letters.map(|letter| letter.uid).last().unwrap_or(Uid(0));
         for entry in next.all.iter_mut().filter(|entry| entry.origin == Origin::Arriving) {
@@ -93,9 +99,8 @@ impl Certificates {
 
     /// So many other cores were told what to show.
     pub fn others_are_told(&mut self, others: usize, cx: &mut Context<'_>) {
-        if let Expect::Shown { left, .. } = &mut self.expect {
-            *left = Some(others);
-        }
+        let Expect::Shown { left, .. } = &mut self.expect else { unreachable!("no new certificate is shown") };
+        *left = Some(others);
         self.answer_when_shown(cx);
     }
 

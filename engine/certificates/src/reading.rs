@@ -89,29 +89,34 @@ impl Certificates {
     #[cold]
     #[inline(never)]
     pub(super) fn was_read(&mut self, outcome: Outcome, cx: &mut Context<'_>) {
-        if let Expect::Letters(reading) = &mut self.expect {
-            reading.is_under_way = false;
-            match &outcome {
-                Outcome::Body(body) => {
-                    reading.failed = 0;
-                    reading.pem.extend_from_slice(body.bytes());
-                }
-                // The disk may be away for a while only.
-                Outcome::Refused(Refusal::Unreadable) if reading.failed < TRIES => {
-                    reading.failed += 1;
-                    reading.again = Some(cx.turn.now + AGAIN);
-                }
-                Outcome::Refused(refusal) => self.letter_is_lost(*refusal, cx),
-                _ => {}
+        let reading = self.reading();
+        reading.is_under_way = false;
+        match &outcome {
+            Outcome::Body(body) => {
+                reading.failed = 0;
+                reading.pem.extend_from_slice(body.bytes());
             }
+            // The disk may be away for a while only.
+            Outcome::Refused(Refusal::Unreadable) if reading.failed < TRIES => {
+                reading.failed += 1;
+                reading.again = Some(cx.turn.now + AGAIN);
+            }
+            Outcome::Refused(refusal) => self.letter_is_lost(*refusal, cx),
+            _ => unreachable!("a read gives a part of a message, or is refused"),
         }
         cx.store.forget(outcome);
     }
 
+    /// The stored certificates that are being read.
+    fn reading(&mut self) -> &mut Reading {
+        let Expect::Letters(reading) = &mut self.expect else { unreachable!("nothing is being read") };
+        reading
+    }
+
     fn letter_is_read(&mut self, cx: &mut Context<'_>) {
-        let Expect::Letters(reading) = &mut self.expect else { return };
+        let reading = self.reading();
         let pem = core::mem::take(&mut reading.pem);
-        let Some(Letter { uid, date, .. }) = reading.letters.pop_front() else { return };
+        let Some(Letter { uid, date, .. }) = reading.letters.pop_front() else { unreachable!("one was read") };
         let next = read(&pem)
             .and_then(|certificate| self.shown.with(Entry { certificate, since: date, origin: Origin::Letter(uid) }));
         match next {
@@ -121,12 +126,11 @@ impl Certificates {
     }
 
     fn letter_is_lost(&mut self, refusal: Refusal, cx: &mut Context<'_>) {
-        if let Expect::Letters(reading) = &mut self.expect {
-            reading.failed = 0;
-            reading.pem.clear();
-            let lost = reading.letters.pop_front().filter(|_| refusal == Refusal::Unreadable);
-            self.unread.extend(lost.map(|letter| letter.uid));
-            cx.console.print(format_args!("tls: a certificate that was sent cannot be read: {refusal:?}"));
-        }
+        let reading = self.reading();
+        reading.failed = 0;
+        reading.pem.clear();
+        let lost = reading.letters.pop_front().filter(|_| refusal == Refusal::Unreadable);
+        self.unread.extend(lost.map(|letter| letter.uid));
+        cx.console.print(format_args!("tls: a certificate that was sent cannot be read: {refusal:?}"));
     }
 }

@@ -48,7 +48,9 @@ impl Certificates {
         match Point::of(entry) {
             Some(Point::Read) => self.was_read(outcome, cx),
             Some(Point::Kept) => self.was_kept(outcome, cx),
-            Some(Point::Removed) | None => {}
+            // What is not removed now goes with the next one.
+            Some(Point::Removed) => {}
+            None => unreachable!("the store was not asked at {entry:?}"),
         }
     }
 

@@ -157,50 +157,38 @@ impl Courier {
         Way::Waits
     }
 
-    /// What it has asked the store for has come, or is done. Then it goes on.
+    /// What it has asked the store for is done, or was refused. Then it goes on. It asks for one thing
+    /// at a time, and a delivery that it gives up wakes nothing any more.
     pub(super) fn woken(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> Way {
-        if !self.has_asked_for(&outcome) {
-            return self.go_on(cx);
-        }
+        assert!(self.is_waiting, "the store answers what it was asked");
         self.is_waiting = false;
-        match outcome {
-            Outcome::Changed => match self.stage {
-                Stage::Removed => self.stage = Stage::Over(None),
-                Stage::Forgotten => {
-                    self.notes.forgotten();
-                    self.stage = Stage::Sorted;
-                }
-                _ => {
-                    self.round.marked();
-                    self.stage = Stage::Sorted;
-                }
-            },
-            Outcome::Delivered => {
-                if let Stage::Delivered(deed) = self.stage {
-                    self.delivery.came();
-                    self.came(deed);
-                }
+        match (outcome, self.stage) {
+            (Outcome::Changed, Stage::Marked) => {
+                self.round.marked();
+                self.stage = Stage::Sorted;
             }
-            Outcome::Refused(refusal) if self.has_to_insist_on_outcome(refusal) => return Way::Turn,
-            Outcome::Refused(refusal) => self.refused(refusal, cx),
-            // Nothing else is asked for.
-            _ => {}
+            (Outcome::Changed, Stage::Forgotten) => {
+                self.notes.forgotten();
+                self.stage = Stage::Sorted;
+            }
+            (Outcome::Changed, Stage::Removed) => self.stage = Stage::Over(None),
+            (Outcome::Room, Stage::Handed(_)) => {}
+            (Outcome::Delivered, Stage::Delivered(deed)) => {
+                self.delivery.came();
+                self.came(deed);
+            }
+            (
+                Outcome::Refused(refusal),
+                Stage::Marked | Stage::Forgotten | Stage::Removed | Stage::Handed(_) | Stage::Delivered(_),
+            ) => {
+                if self.has_to_insist_on_outcome(refusal) {
+                    return Way::Turn;
+                }
+                self.refused(refusal, cx);
+            }
+            (_, stage) => unreachable!("at {stage:?} the store was not asked for this"),
         }
         self.go_on(cx)
-    }
-
-    /// Whether this is an answer to what it waits for. Of a delivery that was given up something may
-    /// still come.
-    fn has_asked_for(&self, outcome: &Outcome) -> bool {
-        match (outcome, self.stage) {
-            (Outcome::Changed, Stage::Marked | Stage::Forgotten | Stage::Removed) => true,
-            (Outcome::Delivered, Stage::Delivered(_)) | (Outcome::Room, Stage::Handed(_)) => true,
-            (Outcome::Refused(_), Stage::Sought | Stage::Inquired | Stage::Called | Stage::Spoken | Stage::Sealed) => {
-                false
-            }
-            (Outcome::Refused(_), _) => true,
-            _ => false,
-        }
     }
 
     /// A part of the entry has come that it has asked for, or cannot be read.

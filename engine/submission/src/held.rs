@@ -233,7 +233,7 @@ impl Submission {
         now: Instant,
         job: (Box<SubmissionJob>, Option<LetterId>),
     ) {
-        let Some(held) = self.letters.get_mut(frame) else { return };
+        let Some(held) = self.letters.get_mut(frame) else { unreachable!("a message that leaves has a frame") };
         match progress {
             SubmissionProgress::Woken | SubmissionProgress::Turn => {
                 held.stage = Stage::Leaving(job.0, job.1);
@@ -258,7 +258,9 @@ fn step(
     cx: &mut Context<'_>,
     step: impl FnOnce(&mut SubmissionJob, &mut JobHost<'_, '_>) -> SubmissionProgress,
 ) {
-    let Some((mut job, mut letter)) = held.take_job(frame) else { return };
+    let Some((mut job, mut letter)) = held.take_job(frame) else {
+        unreachable!("a job ends when nothing comes for it")
+    };
     let continuation = Continuation { frame, entry: Point::Asked.entry() };
     let now = cx.turn.now;
     let progress = step(&mut job, &mut JobHost { cx, continuation, letter: &mut letter });

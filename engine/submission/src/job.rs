@@ -145,7 +145,7 @@ impl SubmissionJob {
                 Stage::Marked => self.mark(MarkChange::of(Flags::HELD, Flags::LEAVING), host),
                 Stage::Brought => self.bring(host),
                 Stage::Handed => self.hand(host),
-                Stage::Delivered => Ok(()),
+                Stage::Delivered => unreachable!("a delivery is awaited that is over"),
                 Stage::Left => self.mark(MarkChange::of(Flags(u8::MAX), Flags::SEEN.with(Flags::LEFT)), host),
                 Stage::Answered => self.mark_answered(host),
                 Stage::Forgotten => self.forget(host),
@@ -164,25 +164,26 @@ impl SubmissionJob {
         SubmissionProgress::Woken
     }
 
-    /// What it has asked for has come, or is done. Then it goes on.
+    /// What it has asked for has come, or is done. Then it goes on. It asks for one thing at a time,
+    /// and gives a delivery up only when nothing more comes of it.
     pub(super) fn woken(&mut self, outcome: Outcome, host: &mut JobHost<'_, '_>) -> SubmissionProgress {
+        assert!(self.is_waiting, "the store answers what it was asked");
         self.is_waiting = false;
-        match outcome {
-            Outcome::Body(body) => {
+        match (outcome, self.stage) {
+            (Outcome::Body(body), Stage::Sealed | Stage::Handed) => {
                 self.body_arrived(&body, host);
                 host.store_mut().give_back(body);
             }
-            Outcome::Changed => match self.stage {
-                Stage::Returned => self.stage = Stage::Over(SubmissionEnd::Wholly),
-                Stage::Marked => self.stage = Stage::Brought,
-                Stage::Left => (self.stage, self.next) = (Stage::Answered, 0),
-                Stage::Answered => self.stage = Stage::Forgotten,
-                _ => self.next += 1,
-            },
-            Outcome::Delivered => self.came(),
-            Outcome::Filed(_) => self.stage = Stage::Over(SubmissionEnd::Wholly),
-            Outcome::Refused(refusal) => self.refused(refusal, host),
-            Outcome::Room | Outcome::AccountCreated(_) | Outcome::MailboxCreated(_) => {}
+            (Outcome::Changed, Stage::Returned) => self.stage = Stage::Over(SubmissionEnd::Wholly),
+            (Outcome::Changed, Stage::Marked) => self.stage = Stage::Brought,
+            (Outcome::Changed, Stage::Left) => (self.stage, self.next) = (Stage::Answered, 0),
+            (Outcome::Changed, Stage::Answered) => self.stage = Stage::Forgotten,
+            (Outcome::Changed, Stage::Forgotten) => self.next += 1,
+            (Outcome::Room, Stage::Handed) => {}
+            (Outcome::Delivered, Stage::Delivered) => self.came(),
+            (Outcome::Filed(_), Stage::Filed) => self.stage = Stage::Over(SubmissionEnd::Wholly),
+            (Outcome::Refused(refusal), _) => self.refused(refusal, host),
+            (_, stage) => unreachable!("at {stage:?} the store was not asked for this"),
         }
         self.go_on(host)
     }
