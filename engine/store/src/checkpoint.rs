@@ -2,9 +2,11 @@
 //!
 //! Invariants:
 //! - The state is read when no group is in flight, and stands before the changes of the same group.
-//! - The root moves only after everything behind the new one is durable; the old segments are free only after that is.
+//! - The root moves only after everything behind the new one is durable; the old segments are free
+//!   only after two versions of the superblock with the new root are.
 
 use crate::account::Account;
+use crate::group::Superseded;
 use crate::index::Index;
 use crate::journals::{Journals, blocks_of};
 use crate::layout::{SegmentIndex, ShardId};
@@ -94,8 +96,9 @@ impl Checkpointer {
     /// A group is durable: if it ended the walk, the root moves with the next one.
     pub(crate) fn flushed(&mut self, parts: &mut Parts) {
         let Some(checkpoint) = self.0.take_if(|checkpoint| checkpoint.cursor == Cursor::End) else { return };
-        parts.commit.release_by_superblock(checkpoint.old);
-        parts.role.root_changed(&mut parts.superblock, checkpoint.shard, checkpoint.root);
+        let Checkpoint { shard, root, old: segments, .. } = checkpoint;
+        parts.commit.release_by_superblock(Superseded { shard, segments, is_in_one_version: false });
+        parts.role.root_changed(&mut parts.superblock, shard, root);
     }
 
     /// The disk has failed: the journal begins where it began before, and another walk begins at

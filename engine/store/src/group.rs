@@ -21,14 +21,23 @@ enum Flight {
     Flushing,
 }
 
+/// Segments of a shard's journal that lie before its root.
+#[derive(Debug)]
+pub(crate) struct Superseded {
+    pub(crate) shard: ShardId,
+    pub(crate) segments: Vec<SegmentIndex>,
+    /// A version of the superblock has the new root. The version before still leads to them.
+    pub(crate) is_in_one_version: bool,
+}
+
 /// The group in flight, and what the next one has beside the records that gather.
 pub(crate) struct Commit {
     flight: Flight,
     blocks: Vec<(ShardId, Option<Box<[u8]>>)>,
     pending: Vec<Pending>,
     covered: Vec<Awaiting>,
-    /// Segments that are free once this group's superblock is durable.
-    released: Vec<SegmentIndex>,
+    /// Segments to which one version less leads once this group's superblock is durable.
+    released: Vec<Superseded>,
     /// Shards whose first block is in this group.
     started: ShardSet,
     gathering: Parity,
@@ -38,8 +47,8 @@ pub(crate) struct Commit {
     awaiting: Vec<Awaiting>,
     /// The next group's flush is to cover a superblock.
     superblock_due: bool,
-    /// Segments to be free once the next superblock is durable.
-    released_by_superblock: Vec<SegmentIndex>,
+    /// The same of the next superblock.
+    released_by_superblock: Vec<Superseded>,
 }
 
 impl Commit {
@@ -96,9 +105,9 @@ impl Commit {
         self.superblock_due = true;
     }
 
-    /// These segments are free once the next superblock is durable, which is due.
-    pub(crate) fn release_by_superblock(&mut self, segments: Vec<SegmentIndex>) {
-        self.released_by_superblock.extend(segments);
+    /// To these segments one version less leads once the next superblock is durable, which is due.
+    pub(crate) fn release_by_superblock(&mut self, superseded: Superseded) {
+        self.released_by_superblock.push(superseded);
         self.superblock_due = true;
     }
 
@@ -157,9 +166,9 @@ impl Commit {
         self.blocks.drain(..)
     }
 
-    /// The segments that its superblock made free.
-    pub(crate) fn take_released(&mut self) -> impl Iterator<Item = SegmentIndex> + '_ {
-        self.released.drain(..)
+    /// The segments to which one version less leads since its superblock is durable.
+    pub(crate) fn take_released(&mut self) -> Vec<Superseded> {
+        core::mem::take(&mut self.released)
     }
 
     /// The journals that it began.

@@ -4,8 +4,8 @@
 //! Invariants:
 //! - Nothing is written to a disk that is not blank and whose superblock is not of this format.
 //! - Slot 3 of a blank disk is written first, so that a cut leaves a blank disk or a valid slot.
-//! - Opening twice gives the same: what must change is gathered, and written as a group like any
-//!   other.
+//! - Opening twice gives the same: but for the superblock, which may be written once more, what must
+//!   change is gathered, and written as a group like any other.
 
 mod blank;
 mod superblocks;
@@ -40,6 +40,8 @@ enum Phase {
     /// Lanes that replay journals.
     Replaying(usize),
     Rebuilding(Rebuild),
+    /// Slots of another version of the superblock that have not been written.
+    Renewing(u8),
     LastFlush,
     /// The store is in this state from now on.
     Ended(State),
@@ -61,6 +63,8 @@ pub(crate) struct Opening {
     /// Shards to rebuild.
     damaged: ShardSet,
     dropped: Vec<Dropped>,
+    /// No other version of the superblock leads to the journals that the one in force leads to.
+    is_superblock_sole: bool,
 }
 
 impl Opening {
@@ -79,6 +83,7 @@ impl Opening {
             next_shard: 0,
             damaged: ShardSet::EMPTY,
             dropped: Vec::new(),
+            is_superblock_sole: false,
         };
         let patience = opening.patience();
         for (lane, page) in Lanes::all().zip(pieces) {
@@ -145,13 +150,28 @@ impl Opening {
         }
     }
 
-    /// What formatting wrote was written.
-    pub(crate) fn format_written(&mut self, ok: bool, parts: &mut Parts) {
+    /// A slot was written.
+    pub(crate) fn slot_written(&mut self, ok: bool, parts: &mut Parts) {
+        if let Phase::Renewing(left) = self.phase {
+            return self.renewed(ok, left - 1, parts);
+        }
         let Phase::Formatting(left, _) = &mut self.phase else { unreachable!("a disk that is not formatted") };
         *left -= 1;
         if !ok {
             self.refuse(Reason::FormatFailed);
         } else if *left == 0 {
+            parts.backing.flush();
+        }
+    }
+
+    fn renewed(&mut self, ok: bool, left: u8, parts: &mut Parts) {
+        self.phase = match left {
+            // Of which slots hold what nothing is known.
+            _ if !ok => Phase::Ended(State::ReadOnly(WhyReadOnly::LastFlushFailed)),
+            0 => Phase::LastFlush,
+            left => Phase::Renewing(left),
+        };
+        if let Phase::LastFlush = self.phase {
             parts.backing.flush();
         }
     }
@@ -205,13 +225,14 @@ impl Opening {
                 rebuild.piece_read(lane, &mut self.lanes, parts);
                 self.end_rebuild_if_read(parts, findings);
             }
-            Phase::Formatting(..) | Phase::LastFlush | Phase::Ended(_) => {}
+            Phase::Formatting(..) | Phase::Renewing(_) | Phase::LastFlush | Phase::Ended(_) => {}
         }
     }
 
     fn superblocks_read(&mut self, parts: &mut Parts, findings: &mut Findings) {
         match superblocks::look(&self.lanes, self.disk_pages) {
-            Ok(Found::Store(superblock, damaged)) => {
+            Ok(Found::Store { superblock, damaged, is_sole }) => {
+                self.is_superblock_sole = is_sole;
                 for page in damaged {
                     findings.note(page.sector(), Damage::Superblock);
                     parts.commit.superblock_is_due();
@@ -353,9 +374,25 @@ impl Opening {
         refresh_reserve(parts);
         if self.inspect {
             self.phase = Phase::Ended(State::Serving);
+        } else if self.is_superblock_sole {
+            self.renew(parts);
         } else {
             self.phase = Phase::LastFlush;
             parts.backing.flush();
+        }
+    }
+
+    /// Writes the superblock again in the slots of the version before. Otherwise that one would lead
+    /// to segments that are used anew from now on.
+    fn renew(&mut self, parts: &mut Parts) {
+        let Parts { superblock, random, backing, .. } = parts;
+        superblock.sequence += 1;
+        let (slots, stamp) = (superblock.geometry.slots(), random.number());
+        let numbers = superblock.slot_numbers();
+        self.phase = Phase::Renewing(numbers.len() as u8);
+        for number in numbers {
+            let Some(page) = slots.get(number) else { unreachable!("a slot above the last one") };
+            backing.write(*page, superblock.emit(*page, stamp), Purpose::Format);
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::block;
 use crate::checkpoint::Checkpointer;
+use crate::group::Superseded;
 use crate::journals::blocks_of;
 use crate::layout::ShardId;
 use crate::orders::ORDERS_BLOCKS;
@@ -86,12 +87,28 @@ pub(crate) fn apply(parts: &mut Parts, checkpointer: &mut Checkpointer) {
 }
 
 fn superblock_flushed(parts: &mut Parts) {
-    for segment in parts.commit.take_released() {
-        parts.segments.release_journal(segment);
+    for superseded in parts.commit.take_released() {
+        if superseded.is_in_one_version {
+            superseded.segments.into_iter().for_each(|segment| parts.segments.release_journal(segment));
+        } else {
+            // While the version before leads to them, they stay as they are: both slots of this one
+            // may be lost.
+            let root = root_of(parts, superseded.shard);
+            parts.role.root_changed(&mut parts.superblock, superseded.shard, root);
+            parts.commit.release_by_superblock(Superseded { is_in_one_version: true, ..superseded });
+        }
     }
     for shard in parts.commit.take_started().iter() {
-        let Some(root) = parts.superblock.root(shard) else { unreachable!("a journal that began without a root") };
+        let root = root_of(parts, shard);
         parts.commit.superblock_is_due();
         parts.role.root_changed(&mut parts.superblock, shard, Root { started: true, ..root });
+    }
+}
+
+/// Where a journal that has begun begins.
+fn root_of(parts: &Parts, shard: ShardId) -> Root {
+    match parts.superblock.root(shard) {
+        Some(root) => root,
+        None => unreachable!("a journal that began without a root"),
     }
 }

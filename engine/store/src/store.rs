@@ -282,7 +282,7 @@ impl Store {
                 self.open(|opening, parts, findings| opening.piece_read((lane, page), result, parts, findings));
             }
             Purpose::Proof => self.open(|opening, parts, findings| opening.proof_read(ok, parts, findings)),
-            Purpose::Format => self.open(|opening, parts, _| opening.format_written(ok, parts)),
+            Purpose::Format => self.open(|opening, parts, _| opening.slot_written(ok, parts)),
             Purpose::Errand { core, token } => {
                 self.parts.role.errand_done(core, DiskCompletion { token, buffer, ..completion });
             }

@@ -62,6 +62,11 @@ impl Superblock {
         *root
     }
 
+    /// Which journals it leads to, whether or not they are known to have begun.
+    pub(crate) fn journals(&self) -> [Option<(SegmentIndex, u64)>; SHARDS] {
+        self.roots.map(|root| root.map(|root| (root.segment, root.sequence)))
+    }
+
     /// What comes before the number in the GUIDs of all messages of the store.
     pub(crate) fn guid_prefix(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.id;

@@ -9,8 +9,13 @@ use alloc::vec::Vec;
 
 /// What surrounds the segments of a disk.
 pub(super) enum Found {
-    /// This superblock is in force; these slots are damaged.
-    Store(Box<Superblock>, Vec<Page>),
+    /// This superblock is in force.
+    Store {
+        superblock: Box<Superblock>,
+        damaged: Vec<Page>,
+        /// A version before leads to journals that this one does not lead to.
+        is_sole: bool,
+    },
     /// Nothing at all: the disk may be blank.
     Nothing,
 }
@@ -20,10 +25,11 @@ pub(super) enum Found {
 /// Errors: the disk is not touched.
 pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<Found, Reason> {
     let mut newest: Option<Box<Superblock>> = None;
-    let (mut damaged, mut other) = (Vec::new(), None);
+    let (mut damaged, mut other, mut versions) = (Vec::new(), None, Vec::new());
     for page in slots(pages) {
         match slot(lanes, page) {
             Slot::Valid(one) => {
+                versions.push(one.journals());
                 if newest.as_ref().is_none_or(|newest| newest.sequence < one.sequence) {
                     newest = Some(one);
                 }
@@ -48,7 +54,8 @@ pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<Found, Reason> {
         return Err(Reason::Shrunk { needs: sectors(needs), has: sectors(pages) });
     }
     damaged.retain(|page| needs == pages || page.0 < PIECE_PAGES * 3);
-    Ok(Found::Store(superblock, damaged))
+    let is_sole = versions.iter().any(|journals| *journals != superblock.journals());
+    Ok(Found::Store { superblock, damaged, is_sole })
 }
 
 fn slot(lanes: &Lanes, page: Page) -> Slot {
