@@ -69,8 +69,6 @@ pub struct Certificates {
     /// Those that are to take the place of others, the first one first.
     pub(super) uploads: VecDeque<Upload>,
     pub(super) expect: Expect,
-    /// The account was asked for.
-    pub(super) is_account_made: bool,
     /// Stored certificates that the disk could not read. They may be in force, and are not removed.
     pub(super) unread: Vec<Uid>,
     /// When those that are shown end. The first core looks at that.
@@ -136,7 +134,6 @@ impl Certificates {
             shown: Arc::new(shown),
             uploads: VecDeque::new(),
             expect: Expect::Upload,
-            is_account_made: false,
             unread: Vec::new(),
             expiry,
             events: VecDeque::new(),
@@ -153,16 +150,9 @@ impl Certificates {
         self.events.pop_front()
     }
 
-    /// Whether the account is to be made in which certificates are kept. It is tried once.
-    pub fn wants_account(&mut self, connections: &Connections, store: &Archive) -> bool {
-        connections.tls().is_there()
-            && store.own.store.find(ACCOUNT).is_none()
-            && !core::mem::replace(&mut self.is_account_made, true)
-    }
-
-    /// The store could not make the account, and is asked again.
-    pub fn make_account_again(&mut self) {
-        self.is_account_made = false;
+    /// Whether the account in which certificates are kept is to be made.
+    pub fn wants_account(connections: &Connections, store: &Archive) -> bool {
+        connections.tls().is_there() && store.own.store.find(ACCOUNT).is_none()
     }
 
     /// Whether certificates are to take the place of others.
@@ -187,10 +177,15 @@ impl Certificates {
         self.expiry.is_due(now)
     }
 
-    /// Says which certificates end soon, or have ended.
+    /// Does what there is to do: says which certificates end soon, and takes up those that were sent.
     #[cold]
-    pub fn look_at_ends(&mut self, cx: &mut Context<'_>) {
-        self.expiry.look(cx.turn, cx.console);
+    pub fn run(&mut self, cx: &mut Context<'_>) {
+        if self.is_to_look_at_ends(cx.turn.now) {
+            self.expiry.look(cx.turn, cx.console);
+        }
+        if self.has_uploads() {
+            self.take_up(cx);
+        }
     }
 
     /// When a part is read again that the disk could not read.

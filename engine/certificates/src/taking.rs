@@ -24,7 +24,7 @@ impl Certificates {
     /// The next certificate goes to the core that keeps them, or is looked at if that is this one.
     #[cold]
     #[inline(never)]
-    pub fn take_up(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn take_up(&mut self, cx: &mut Context<'_>) {
         while self.uploads.len() > UPLOADS_MAX {
             let Some(upload) = self.uploads.pop_back() else { return };
             self.answer_upload(upload.ticket, Err((Obstacle::Later, "too many at a time\n".into())));

@@ -16,6 +16,7 @@
 
 extern crate alloc;
 
+mod announcements;
 mod caller;
 mod connections;
 mod link;
@@ -24,6 +25,7 @@ mod owner;
 mod tls_table;
 mod wire;
 
+pub use announcements::{announce_address, announce_ipv6_addresses, announce_share};
 pub use caller::{Caller, Channel};
 pub use connections::{Connections, Opening, TurnGate, Waiting};
 pub use outcomes::Handshakes;

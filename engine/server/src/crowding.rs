@@ -1,9 +1,10 @@
-//! State of load shedding: which addresses have too many connections, and which sessions end next.
+//! What load shedding goes by: which addresses have too many connections, and which sessions keep
+//! too much.
 
 use machine::{Instant, Micros};
 use mail::Strangers;
 
-use crate::common::Common;
+use crate::parts::Parts;
 
 /// While memory is low, sessions that hold at least this many bytes end first.
 const SHED_FROM: usize = 64 << 10;
@@ -13,27 +14,6 @@ const SHARE_FAIR: u32 = 8;
 pub(crate) const PATIENCE: Micros = Micros::from_secs(10);
 /// The time between two turns that look, if nothing else brings one.
 pub(crate) const LOOK_INTERVAL: Micros = Micros::from_millis(100);
-
-/// State of load shedding in this core.
-#[derive(Default)]
-pub(crate) struct Relief {
-    /// The slot of the session that was looked at last: while anything runs short.
-    hand: usize,
-    /// Of which addresses there are too many connections, while connections run short.
-    pub(crate) crowding: Crowding,
-    /// Which sessions go next while the machine's memory is nearly gone.
-    pub(crate) shedding: Shedding,
-    /// Whether anything ran short at the end of the last turn.
-    pub(crate) runs_short: bool,
-}
-
-impl Relief {
-    /// The slot that is looked at next, of so many.
-    pub(crate) fn next_slot(&mut self, slots: usize) -> usize {
-        self.hand = (self.hand + 1) % slots;
-        self.hand
-    }
-}
 
 /// How far a session had come, and when that was seen first: in milliseconds, which wrap around
 /// after 49 days.
@@ -68,12 +48,12 @@ pub(crate) struct Crowding {
 impl Crowding {
     /// While connections run short: the share beyond which an address loses idle ones, half of the
     /// largest there is.
-    pub(crate) fn share(&mut self, common: &Common, strangers: &Strangers) -> Option<u32> {
-        if !common.connections.is_tight() {
+    pub(crate) fn share(&mut self, parts: &Parts, strangers: &Strangers) -> Option<u32> {
+        if !parts.connections.is_tight() {
             return None;
         }
-        if self.looked_at.is_none_or(|at| common.turn.now >= at + LOOK_INTERVAL) {
-            (self.looked_at, self.share_max) = (Some(common.turn.now), strangers.share_max());
+        if self.looked_at.is_none_or(|at| parts.turn.now >= at + LOOK_INTERVAL) {
+            (self.looked_at, self.share_max) = (Some(parts.turn.now), strangers.share_max());
         }
         Some((self.share_max / 2).max(SHARE_FAIR))
     }

@@ -2,9 +2,10 @@
 
 use core::iter::Sum;
 
-use connections::Handshakes;
+use net::Sending;
 
-use crate::engine::Engine;
+use crate::server::Server;
+use crate::sizes::Sizes;
 
 /// Defines [`InUse`], and how those of all cores are added.
 macro_rules! in_use {
@@ -82,48 +83,44 @@ in_use! {
     frames_away,
 }
 
-impl Engine {
-    /// How handshakes of TLS have ended since the start.
-    pub fn handshakes(&self) -> Handshakes {
-        *self.common.connections.tls().outcomes()
-    }
-
-    /// What is in use now. Looks at every session: for people and tests, not for every turn.
-    pub fn in_use(&self) -> InUse {
-        let (sizes, common, inbound) = (self.sizes.pools(), &self.common, self.services.inbound.in_use());
-        let pools = common.connections.net().pools();
-        let maildrops = common.store.maildrops();
-        let conversations = self.sessions.iter().flatten().filter_map(|session| session.http());
+impl InUse {
+    /// What is in use now. Looks at every session.
+    pub(crate) fn of(server: &Server, sending: &Sending, sizes: &Sizes) -> InUse {
+        let Server { parts, services, sessions } = server;
+        let (queues, inbound) = (sizes.pools(), services.inbound.in_use());
+        let pools = parts.connections.net().pools();
+        let maildrops = parts.store.maildrops();
+        let conversations = sessions.iter().filter_map(|session| session.http());
         let uncharged = conversations.map(|conversation| conversation.uncharged());
         InUse {
-            connections: common.connections.net().connection_count(),
-            opened: common.connections.opened(),
-            sessions: self.sessions.iter().flatten().count(),
-            handshakes: common.connections.tls().handshakes(),
-            tls_connections: common.connections.tls().connections(),
-            transactions: self.sizes.transactions - inbound.transactions_left,
-            logins: common.logins.under_way(),
+            connections: parts.connections.net().connection_count(),
+            opened: parts.connections.opened(),
+            sessions: sessions.iter().count(),
+            handshakes: parts.connections.tls().handshakes(),
+            tls_connections: parts.connections.tls().connections(),
+            transactions: sizes.transactions - inbound.transactions_left,
+            logins: parts.logins.under_way(),
             maildrops: maildrops.count(),
             maildrop_messages: maildrops.messages(),
-            deliveries: common.store.letters_under_way(),
-            reads: common.store.reads_under_way(),
-            questions: common.names.under_way(),
+            deliveries: parts.store.letters_under_way(),
+            reads: parts.store.reads_under_way(),
+            questions: services.names.under_way(),
             searches: inbound.searches,
             checks: inbound.checks,
             kept_for_proofs: inbound.kept_for_proofs,
             inquiries: inbound.inquiries,
             kept_for_filter: inbound.kept_for_filter,
-            kept_for_signatures: common.signer.kept_bytes(),
-            visits: common.clerks.under_way(),
-            couriers: self.services.outbound.under_way(),
-            listeners: common.clerks.listeners(),
-            memory: common.memory.held(),
+            kept_for_signatures: parts.signer.kept_bytes(),
+            visits: services.webmail.clerks.under_way(),
+            couriers: services.outbound.under_way(),
+            listeners: services.webmail.clerks.listeners(),
+            memory: parts.memory.held(),
             uncharged: uncharged.sum(),
-            bodies: self.services.web.held(),
-            blocks: sizes.blocks - pools.free_blocks(),
-            send_queues: sizes.send_queues - pools.free_send_queues(),
-            receive_queues: sizes.receive_queues - pools.free_receive_queues(),
-            frames_away: common.connections.net().frames_away() + self.sending.under_way(),
+            bodies: services.web.held(),
+            blocks: queues.blocks - pools.free_blocks(),
+            send_queues: queues.send_queues - pools.free_send_queues(),
+            receive_queues: queues.receive_queues - pools.free_receive_queues(),
+            frames_away: parts.connections.net().frames_away() + sending.under_way(),
         }
     }
 }

@@ -6,25 +6,23 @@
 //! | file | story |
 //! |---|---|
 //! | `engine` | one turn, its six phases and their budgets |
-//! | `clock` | the time of day, and a clock that is wrong |
-//! | `cores`, `links` | many of them: what they tell each other |
-//! | `session` | what happens to a connection, told to its session |
-//! | `requests` | what HTTP sessions and the webmail's request handlers tell each other |
-//! | `handshakes` | how a session begins to speak TLS |
-//! | `replacing` | what certificates tell other cores and sessions |
-//! | `outbound` | the part of a turn that outgoing mail gets |
+//! | `engine/cores`, `links` | many of them: what they tell each other |
+//! | `parts` | what the services and sessions of a core share |
+//! | `server` | what a core serves with, and where what happens is brought |
+//! | `server/services` | the list of services |
+//! | `server/requests` | what HTTP sessions and the webmail's request handlers tell each other |
+//! | `session`, `handshakes` | the sessions: what happens to a connection, and how it begins to speak TLS |
 //! | `pressure`, `crowding` | load shedding: which sessions end when something runs short |
-//! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
-//! | `in_use` | how much of them is in use |
-//! | `common` | the parts of a core |
+//! | `life`, `making` | opening, making accounts, serving, stopping |
+//! | `seeds`, `start`, `sizes` | how an engine is made; sizes given once |
+//! | `clock` | the time of day, and a clock that is wrong |
+//! | `in_use` | how much of everything is in use |
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 mod clock;
-mod common;
-mod cores;
 mod crowding;
 mod engine;
 mod handshakes;
@@ -32,10 +30,10 @@ mod in_use;
 mod life;
 mod links;
 mod making;
-mod outbound;
+mod parts;
 mod pressure;
-mod replacing;
-mod requests;
+mod seeds;
+mod server;
 mod session;
 mod sizes;
 mod start;
@@ -43,8 +41,8 @@ mod start;
 pub use certificates::CERTIFICATE_PATH;
 pub use configuration::{self, pack};
 pub use connections::Handshakes;
-pub use cores::{CORES_MAX, Papers, Seed, seeds};
 pub use engine::{Engine, Next};
 pub use in_use::InUse;
 pub use life::Ending;
+pub use seeds::{CORES_MAX, Papers, Seed, seeds};
 pub use sizes::Sizes;

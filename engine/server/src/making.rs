@@ -19,15 +19,15 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use certificates::Certificates;
 use configuration::{Password, User};
 use machine::{Entropy, Instant, Micros};
 use sasl::Derivation;
+use shards::Archive;
 use store::{AccountId, NewAccount, NewPassword, Outcome, Refusal, State, WhyReadOnly};
-use tasks::{Continuation, Subsystem};
+use tasks::{Continuation, FrameId, Subsystem};
 
-use crate::common::Common;
-use crate::engine::Engine;
-use crate::life::{ENGINE, Life};
+use crate::parts::Parts;
 
 tasks::points! {
     /// Where the engine waits for the store while it makes accounts.
@@ -35,6 +35,9 @@ tasks::points! {
     /// An account has been made.
     Made,
 }
+
+/// The frame of the engine itself: no connection has it.
+const ENGINE: FrameId = FrameId::new(u32::MAX, 0);
 
 /// How often, and for how long, a disk is tried again that fails while accounts are made.
 const AGAIN: Micros = Micros::from_secs(1);
@@ -48,6 +51,8 @@ pub(crate) struct Making {
     deriving: Option<Box<Deriving>>,
     /// The account that the store makes, unless it is the one for certificates.
     asked: Option<User>,
+    /// Whether the store was asked for the account for certificates. It is tried once.
+    has_asked_for_certificates: bool,
     /// When the disk is tried again, and how often it was.
     again_at: Option<Instant>,
     tries: u32,
@@ -60,6 +65,17 @@ struct Deriving {
     verifier: Derivation,
 }
 
+/// How far the accounts have come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Made {
+    /// There is more to do.
+    Some,
+    /// The store makes an account.
+    Asked,
+    /// All are there.
+    All,
+}
+
 impl Making {
     /// `users`: in the order of the configuration.
     pub(crate) fn of(users: &[User]) -> Making {
@@ -70,159 +86,157 @@ impl Making {
     pub(crate) fn is_to_go_on(&self, now: Instant) -> bool {
         self.again_at.is_none_or(|at| at <= now)
     }
-}
 
-impl Engine {
+    /// When the disk is tried again.
+    pub(crate) fn again_at(&self) -> Option<Instant> {
+        self.again_at
+    }
+
     /// Goes on with the account that is being made, or begins to make the next one.
     #[inline(never)]
-    pub(crate) fn make_accounts(&mut self, entropy: &mut dyn Entropy) {
-        if let Some(deriving) = &mut self.making.deriving {
+    pub(crate) fn go_on(&mut self, parts: &mut Parts, entropy: &mut dyn Entropy) -> Made {
+        if let Some(deriving) = &mut self.deriving {
             let verifier = deriving.verifier.step();
-            if let Some((verifier, deriving)) = verifier.and_then(|made| Some((made, self.making.deriving.take()?))) {
-                let Deriving { user, password_hash, .. } = *deriving;
-                self.make_account(user, &password_hash, &verifier.to_string());
+            let Some((verifier, deriving)) = verifier.and_then(|made| Some((made, self.deriving.take()?))) else {
+                return Made::Some;
+            };
+            let Deriving { user, password_hash, .. } = *deriving;
+            return self.make_account(user, &password_hash, &verifier.to_string(), parts);
+        }
+        if self.awaits_disk(parts) {
+            return Made::Some;
+        }
+        while let Some(user) = self.users.pop() {
+            let account = parts.store.own.store.find(user.address.as_str());
+            if !account.is_some_and(|account| is_as_configured(account, &user.password, parts)) {
+                return self.begin_account(user, parts, entropy);
             }
-            return;
-        }
-        if self.awaits_disk() {
-            return;
-        }
-        while let Some(user) = self.making.users.pop() {
-            let account = self.common.store.own.store.find(user.address.as_str());
-            let is_as_configured = account.is_some_and(|account| self.is_as_configured(account, &user.password));
-            if !is_as_configured {
-                return self.begin_account(user, entropy);
-            }
-            if self.has_replaced(account) {
-                return;
+            if account.is_some_and(|account| has_replaced(account, &parts.store)) {
+                return Made::Some;
             }
         }
-        let Common { connections, store, .. } = &self.common;
-        if self.services.certificates.wants_account(connections, store) {
-            return self.make_account_of_certificates();
+        if !self.has_asked_for_certificates && Certificates::wants_account(&parts.connections, &parts.store) {
+            self.has_asked_for_certificates = true;
+            return self.make_account_of_certificates(parts);
         }
-        self.accounts_are_made();
+        Made::All
     }
 
     #[cold]
     #[inline(never)]
-    fn make_account_of_certificates(&mut self) {
+    fn make_account_of_certificates(&mut self, parts: &mut Parts) -> Made {
         let continuation = Continuation { frame: ENGINE, entry: Point::Made.entry() };
         let account = NewAccount { address: certificates::ACCOUNT, aliases: &[], password_hash: "", verifier: "" };
-        match self.common.store.own.store.create_account(&account, self.common.turn.wall, continuation) {
-            Ok(_) => self.life = Life::AccountMade,
-            Err(refusal) => self.account_refused(refusal),
+        match parts.store.own.store.create_account(&account, parts.turn.wall, continuation) {
+            Ok(_) => Made::Asked,
+            Err(refusal) => self.refused(refusal, parts),
         }
-    }
-
-    /// When the disk is tried again, while accounts are made.
-    pub(crate) fn next_try_to_make(&self) -> Option<Instant> {
-        self.making.again_at.filter(|_| self.life == Life::MakingAccounts)
     }
 
     /// Whether accounts wait for the disk. Tries it again when it is time.
-    fn awaits_disk(&mut self) -> bool {
-        let Some(at) = self.making.again_at else { return false };
-        if self.common.turn.now < at {
+    fn awaits_disk(&mut self, parts: &mut Parts) -> bool {
+        let Some(at) = self.again_at else { return false };
+        if parts.turn.now < at {
             return true;
         }
-        self.making.tries += 1;
-        let store = &mut self.common.store.own.store;
-        let fails = store.state() != State::Serving && self.making.tries < TRIES_MAX;
+        self.tries += 1;
+        let store = &mut parts.store.own.store;
+        let fails = store.state() != State::Serving && self.tries < TRIES_MAX;
         if fails {
             store.retry();
         }
-        self.making.again_at = fails.then_some(self.common.turn.now + AGAIN);
+        self.again_at = fails.then_some(parts.turn.now + AGAIN);
         fails
     }
 
-    fn begin_account(&mut self, user: User, entropy: &mut dyn Entropy) {
+    fn begin_account(&mut self, user: User, parts: &mut Parts, entropy: &mut dyn Entropy) -> Made {
         match &user.password {
             Password::Plain(password) => {
                 let (mut salt, mut verifier_salt) = ([0; mail::SALT_BYTES], [0; sasl::SALT_BYTES]);
                 entropy.random(&mut salt);
                 entropy.random(&mut verifier_salt);
-                let password_hash = self.common.compute.hash_now(password.as_bytes(), salt);
+                let password_hash = parts.compute.hash_now(password.as_bytes(), salt);
                 let verifier = Derivation::begin(password.as_bytes(), verifier_salt);
-                self.making.deriving = Some(Box::new(Deriving { user, password_hash, verifier }));
+                self.deriving = Some(Box::new(Deriving { user, password_hash, verifier }));
+                Made::Some
             }
             Password::Argon2id(hash) => {
                 let hash = hash.clone();
-                self.make_account(user, &hash, "");
+                self.make_account(user, &hash, "", parts)
             }
         }
     }
 
-    /// Whether the owner of the account has put another password in place of the configuration's.
-    fn has_replaced(&self, account: Option<AccountId>) -> bool {
-        let known = account.and_then(|account| self.common.store.own.store.account(account));
-        known.is_some_and(|known| !known.replaced().is_empty())
-    }
-
-    /// Whether the configuration says the password that it said when the account was made, or last got one from it, as far as that is asked.
-    fn is_as_configured(&mut self, account: AccountId, password: &Password) -> bool {
-        let Common { store, compute, .. } = &mut self.common;
-        let Some(known) = store.own.store.account(account) else { return false };
-        let before = if known.replaced().is_empty() { known.password_hash() } else { known.replaced() };
-        match password {
-            Password::Plain(_) if known.replaced().is_empty() => true,
-            Password::Plain(password) => compute.is_password_of(password, before),
-            Password::Argon2id(hash) => hash == before,
-        }
-    }
-
-    fn make_account(&mut self, user: User, password_hash: &str, verifier: &str) {
+    fn make_account(&mut self, user: User, password_hash: &str, verifier: &str, parts: &mut Parts) -> Made {
         let aliases: Vec<&str> = user.aliases.iter().map(|alias| alias.as_str()).collect();
         let account = NewAccount { address: user.address.as_str(), aliases: &aliases, password_hash, verifier };
         let continuation = Continuation { frame: ENGINE, entry: Point::Made.entry() };
-        let store = &mut self.common.store.own.store;
+        let store = &mut parts.store.own.store;
         let made = match store.find(user.address.as_str()) {
-            None => store.create_account(&account, self.common.turn.wall, continuation).map(|_| ()),
+            None => store.create_account(&account, parts.turn.wall, continuation).map(|_| ()),
             Some(id) => {
-                self.common
+                parts
                     .console
                     .print(format_args!("store: {} gets the password that the configuration says", user.address));
                 store.set_password(id, &NewPassword { hash: password_hash, verifier, replaced: "" }, continuation)
             }
         };
-        self.making.asked = Some(user);
+        self.asked = Some(user);
         match made {
-            Ok(()) => self.life = Life::AccountMade,
-            Err(refusal) => self.account_refused(refusal),
+            Ok(()) => Made::Asked,
+            Err(refusal) => self.refused(refusal, parts),
         }
     }
 
-    pub(crate) fn account_made(&mut self, outcome: Outcome) {
+    /// The store has made the account that it was asked for, or not.
+    pub(crate) fn woken(&mut self, outcome: Outcome, parts: &mut Parts) {
         match outcome {
-            Outcome::Refused(refusal) => self.account_refused(refusal),
-            _ => self.making.asked = None,
-        }
-        if self.life == Life::AccountMade {
-            self.life = Life::MakingAccounts;
+            Outcome::Refused(refusal) => _ = self.refused(refusal, parts),
+            _ => self.asked = None,
         }
     }
 
     /// The store does not make the account. It is asked again if that may help.
-    pub(crate) fn account_refused(&mut self, refusal: Refusal) {
+    fn refused(&mut self, refusal: Refusal, parts: &mut Parts) -> Made {
         // Only another start helps after a flush that failed while the disk was opened.
-        let is_lasting = self.common.store.own.store.state() == State::ReadOnly(WhyReadOnly::LastFlushFailed);
-        let asked = self.making.asked.take();
+        let is_lasting = parts.store.own.store.state() == State::ReadOnly(WhyReadOnly::LastFlushFailed);
+        let asked = self.asked.take();
         let address = asked.as_ref().map_or("the account for certificates", |user| user.address.as_str());
-        let console = &mut self.common.console;
+        let console = &mut parts.console;
         if refusal != Refusal::ReadOnly {
-            return console.print(format_args!("store: {address} is not set up: {refusal:?}"));
+            console.print(format_args!("store: {address} is not set up: {refusal:?}"));
+            return Made::Some;
         }
-        if is_lasting || self.making.tries >= TRIES_MAX {
-            return console.print(format_args!("store: {address} is not set up: the disk fails; restart the server"));
+        if is_lasting || self.tries >= TRIES_MAX {
+            console.print(format_args!("store: {address} is not set up: the disk fails; restart the server"));
+            return Made::Some;
         }
-        if self.making.tries == 0 {
+        if self.tries == 0 {
             console
                 .print(format_args!("store: {address} is not set up yet: the disk fails; trying again for a minute"));
         }
         match asked {
-            Some(user) => self.making.users.push(user),
-            None => self.services.certificates.make_account_again(),
+            Some(user) => self.users.push(user),
+            None => self.has_asked_for_certificates = false,
         }
-        self.making.again_at = Some(self.common.turn.now + AGAIN);
+        self.again_at = Some(parts.turn.now + AGAIN);
+        Made::Some
+    }
+}
+
+/// Whether the owner of the account has put another password in place of the configuration's.
+fn has_replaced(account: AccountId, store: &Archive) -> bool {
+    store.own.store.account(account).is_some_and(|known| !known.replaced().is_empty())
+}
+
+/// Whether the configuration says the password that it said when the account was made, or last got one from it, as far as that is asked.
+fn is_as_configured(account: AccountId, password: &Password, parts: &mut Parts) -> bool {
+    let Parts { store, compute, .. } = parts;
+    let Some(known) = store.own.store.account(account) else { return false };
+    let before = if known.replaced().is_empty() { known.password_hash() } else { known.replaced() };
+    match password {
+        Password::Plain(_) if known.replaced().is_empty() => true,
+        Password::Plain(password) => compute.is_password_of(password, before),
+        Password::Argon2id(hash) => hash == before,
     }
 }

@@ -17,10 +17,9 @@ use inbound::Inbound;
 use machine::{Instant, Micros};
 use sometimes::sometimes;
 
-use crate::common::Common;
-use crate::crowding::{LOOK_INTERVAL, Mark, PATIENCE, Shedding};
-use crate::engine::Engine;
-use crate::session::{Context, Session, WaitsFor};
+use crate::crowding::{Crowding, LOOK_INTERVAL, Mark, PATIENCE, Shedding};
+use crate::parts::Parts;
+use crate::session::{Context, Session, Sessions, WaitsFor};
 
 /// [`PATIENCE`] while there is next to nothing left, and sessions that do go on have to stop.
 const PATIENCE_IN_NEED: Micros = Micros::from_secs(1);
@@ -51,35 +50,46 @@ enum Shortage {
     Connections,
 }
 
-impl Engine {
-    /// Looks at some sessions if anything runs short.
-    pub(crate) fn relieve(&mut self) {
-        if self.common.connections.is_low_on_memory() {
-            return self.shed();
+/// Load shedding in this core.
+#[derive(Default)]
+pub(crate) struct Relief {
+    /// The slot of the session that was looked at last: while anything runs short.
+    hand: usize,
+    /// Of which addresses there are too many connections, while connections run short.
+    crowding: Crowding,
+    /// Which sessions go next while the machine's memory is nearly gone.
+    shedding: Shedding,
+    /// Whether anything ran short at the end of the last turn.
+    runs_short: bool,
+}
+
+impl Relief {
+    /// Looks at some sessions if anything ran short at the end of the last turn.
+    pub(crate) fn relieve(&mut self, sessions: &mut Sessions, cx: &mut Context<'_>) {
+        if cx.parts.connections.is_low_on_memory() {
+            return self.shed(sessions, cx);
         }
-        self.relief.shedding = Shedding::default();
-        if !self.relief.runs_short {
+        self.shedding = Shedding::default();
+        if !self.runs_short {
             return;
         }
-        let share = self.relief.crowding.share(&self.common, self.services.inbound.strangers());
-        for _ in 0..LOOKS_PER_TURN.min(self.sessions.len()) {
-            let slot = self.relief.next_slot(self.sessions.len());
-            let Some(session) = self.sessions.get_mut(slot).and_then(Option::as_mut) else { continue };
-            if share.is_some_and(|share| session.is_one_of_too_many(share, &mut self.services.with(&mut self.common))) {
-                self.relief.crowding.thins(self.common.turn.now);
-                let frame = session.caller.connection.0;
-                self.tell(frame, |session, cx| session.has_to_go(Shortage::Connections, cx));
+        let now = cx.parts.turn.now;
+        let share = self.crowding.share(cx.parts, cx.inbound.strangers());
+        for _ in 0..LOOKS_PER_TURN.min(sessions.slots()) {
+            let slot = self.next_slot(sessions.slots());
+            let Some(session) = sessions.in_slot(slot) else { continue };
+            let frame = session.caller.connection.0;
+            if share.is_some_and(|share| session.is_one_of_too_many(share, cx)) {
+                self.crowding.thins(now);
+                sessions.tell(frame, cx, |session, cx| session.has_to_go(Shortage::Connections, cx));
                 continue;
             }
-            let Some(shortage) = Shortage::made_worse_by(session, &self.common, &self.services.inbound) else {
-                continue;
-            };
-            if shortage == Shortage::Connections && self.relief.crowding.makes_room(self.common.turn.now) {
+            let Some(shortage) = Shortage::made_worse_by(session, cx.parts, cx.inbound) else { continue };
+            if shortage == Shortage::Connections && self.crowding.makes_room(now) {
                 continue;
             }
-            if session.stands_still(shortage, &self.common) {
-                let frame = session.caller.connection.0;
-                self.tell(frame, |session, cx| session.has_to_go(shortage, cx));
+            if session.stands_still(shortage, cx.parts) {
+                sessions.tell(frame, cx, |session, cx| session.has_to_go(shortage, cx));
             }
         }
     }
@@ -87,34 +97,42 @@ impl Engine {
     /// Ends some of the sessions that keep most, and lowers the mark when there are few of these.
     /// The machine says in the next turn whether that was enough.
     #[cold]
-    fn shed(&mut self) {
+    fn shed(&mut self, sessions: &mut Sessions, cx: &mut Context<'_>) {
         let mut ended = 0;
-        for index in 0..self.sessions.len() {
-            let Some(session) = self.sessions.get(index).and_then(Option::as_ref) else { continue };
-            if self.relief.shedding.ends(session.http().map_or(0, |http| http.charge().bytes())) {
+        for slot in 0..sessions.slots() {
+            let Some(session) = sessions.in_slot(slot) else { continue };
+            if self.shedding.ends(session.http().map_or(0, |http| http.charge().bytes())) {
                 sometimes!(SessionSentAway);
                 let frame = session.caller.connection.0;
-                self.tell(frame, |session, cx| cx.common.connections.reset(session.caller.connection));
+                sessions.tell(frame, cx, |session, cx| cx.parts.connections.reset(session.caller.connection));
                 ended += 1;
             }
             if ended == SHED_PER_TURN {
                 return;
             }
         }
-        self.relief.shedding.goes_on();
+        self.shedding.goes_on();
     }
 
-    /// Whether anything runs short.
-    pub(crate) fn is_short(&self) -> bool {
-        Shortage::is_any(&self.common, &self.services.inbound) || self.common.connections.is_tight()
+    /// Sees whether anything runs short, for the next turn.
+    pub(crate) fn look_for_shortages(&mut self, parts: &Parts, inbound: &Inbound) {
+        self.runs_short = Shortage::is_any(parts, inbound) || parts.connections.is_tight();
     }
 
     /// When to look at sessions again, if nothing else brings a turn before.
-    pub(crate) fn next_look(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self, parts: &Parts) -> Instant {
+        let now = parts.turn.now;
         match () {
-            () if self.common.connections.is_low_on_memory() => Some(self.common.turn.now + SHED_INTERVAL),
-            () => self.relief.runs_short.then(|| self.common.turn.now + LOOK_INTERVAL),
+            () if parts.connections.is_low_on_memory() => now + SHED_INTERVAL,
+            () if self.runs_short => now + LOOK_INTERVAL,
+            () => Instant::NEVER,
         }
+    }
+
+    /// The slot that is looked at next, of so many.
+    fn next_slot(&mut self, slots: usize) -> usize {
+        self.hand = (self.hand + 1) % slots;
+        self.hand
     }
 }
 
@@ -130,26 +148,26 @@ impl Shortage {
         Shortage::Connections,
     ];
 
-    fn is_any(common: &Common, inbound: &Inbound) -> bool {
+    fn is_any(parts: &Parts, inbound: &Inbound) -> bool {
         // Where all buffers are gone, buffers run short.
-        Shortage::ALL.iter().skip(1).any(|shortage| shortage.is_there(common, inbound))
+        Shortage::ALL.iter().skip(1).any(|shortage| shortage.is_there(parts, inbound))
     }
 
     /// The worst shortage that would be less without the session.
-    fn made_worse_by(session: &Session, common: &Common, inbound: &Inbound) -> Option<Shortage> {
+    fn made_worse_by(session: &Session, parts: &Parts, inbound: &Inbound) -> Option<Shortage> {
         let mut all = Shortage::ALL.into_iter();
-        all.find(|shortage| shortage.is_there(common, inbound) && shortage.is_felt_by(session, common))
+        all.find(|shortage| shortage.is_there(parts, inbound) && shortage.is_felt_by(session, parts))
     }
 
-    fn is_there(self, common: &Common, inbound: &Inbound) -> bool {
+    fn is_there(self, parts: &Parts, inbound: &Inbound) -> bool {
         match self {
-            Shortage::AllBuffers => common.connections.net().pools().are_down_to_one_in(64),
-            Shortage::Buffers => common.connections.net().pools().are_down_to_one_in(8),
-            Shortage::BodyBuffers => common.store.is_short_of_buffers(),
+            Shortage::AllBuffers => parts.connections.net().pools().are_down_to_one_in(64),
+            Shortage::Buffers => parts.connections.net().pools().are_down_to_one_in(8),
+            Shortage::BodyBuffers => parts.store.is_short_of_buffers(),
             Shortage::Transactions => inbound.is_without_transactions(),
-            Shortage::Handshakes => common.connections.tls().is_busy(),
-            Shortage::Memory => common.memory.is_short(),
-            Shortage::Connections => common.connections.is_crowded(),
+            Shortage::Handshakes => parts.connections.tls().is_busy(),
+            Shortage::Memory => parts.memory.is_short(),
+            Shortage::Connections => parts.connections.is_crowded(),
         }
     }
 
@@ -162,16 +180,16 @@ impl Shortage {
     }
 
     /// Whether the session holds of what there is not enough of.
-    fn is_felt_by(self, session: &Session, common: &Common) -> bool {
+    fn is_felt_by(self, session: &Session, parts: &Parts) -> bool {
         match self {
-            Shortage::Buffers | Shortage::AllBuffers => common.connections.net().borrows(session.caller.connection),
-            Shortage::BodyBuffers => session.holds_what_is_short(&common.store),
+            Shortage::Buffers | Shortage::AllBuffers => parts.connections.net().borrows(session.caller.connection),
+            Shortage::BodyBuffers => session.holds_what_is_short(&parts.store),
             Shortage::Transactions => session.has_transaction(),
             Shortage::Handshakes => {
-                session.is_in_handshake() && common.connections.tls().has_begun(session.caller.connection)
+                session.is_in_handshake() && parts.connections.tls().has_begun(session.caller.connection)
             }
             Shortage::Memory => {
-                session.http().is_some_and(|http| common.memory.is_above_share(http.charge(), session.caller.address))
+                session.http().is_some_and(|http| parts.memory.is_above_share(http.charge(), session.caller.address))
             }
             Shortage::Connections => !session.is_logged_in(),
         }
@@ -182,18 +200,18 @@ impl Session {
     /// Whether nothing has moved since it was marked, and that is as long ago as the patience in
     /// this shortage. Marks it otherwise. Where connections run short, nothing moves in an idle
     /// one, whatever its client says.
-    fn stands_still(&mut self, shortage: Shortage, common: &Common) -> bool {
+    fn stands_still(&mut self, shortage: Shortage, parts: &Parts) -> bool {
         let waits_for_us =
-            matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn) && !self.holds_and_waits(&common.store);
+            matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn) && !self.holds_and_waits(&parts.store);
         if waits_for_us || self.is_to_be_greeted() {
             self.mark = None;
             return false;
         }
         let bytes_moved = match shortage {
-            Shortage::Connections if self.is_idle(&common.connections) => 0,
-            _ => common.connections.net().bytes_moved(self.caller.connection),
+            Shortage::Connections if self.is_idle(&parts.connections) => 0,
+            _ => parts.connections.net().bytes_moved(self.caller.connection),
         };
-        let now = Mark::of(bytes_moved, common.turn.now);
+        let now = Mark::of(bytes_moved, parts.turn.now);
         match self.mark.and_then(|mark| mark.stands_since(now)) {
             Some(stood) => stood >= shortage.patience(),
             None => {
@@ -207,11 +225,11 @@ impl Session {
         sometimes!(SessionSentAway);
         // Who does not read would not hear a goodbye, and it would take a buffer more.
         match shortage {
-            _ if self.is_in_handshake() => self.break_handshake_off(|outcomes| &mut outcomes.late, cx.common),
+            _ if self.is_in_handshake() => self.break_handshake_off(|outcomes| &mut outcomes.late, cx.parts),
             Shortage::Buffers | Shortage::AllBuffers | Shortage::Handshakes => {
-                cx.common.connections.reset(self.caller.connection);
+                cx.parts.connections.reset(self.caller.connection);
             }
-            Shortage::BodyBuffers if self.give_up_letter(&mut cx.common.store) => {}
+            Shortage::BodyBuffers if self.give_up_letter(&mut cx.parts.store) => {}
             Shortage::BodyBuffers | Shortage::Transactions | Shortage::Memory | Shortage::Connections => {
                 self.deadline_expired(cx)
             }

@@ -10,7 +10,7 @@
 mod context;
 mod handshake;
 mod records;
-mod telling;
+mod table;
 mod waits_for;
 
 use certificates::Replaced;
@@ -26,12 +26,13 @@ use tasks::Entry;
 use web::HttpConversation;
 use webmail::told::Told;
 
-use crate::common::Common;
 use crate::crowding::Mark;
+use crate::parts::Parts;
 use crate::sizes::SESSION_BYTES;
 
-pub(crate) use context::{Context, Services};
+pub(crate) use context::Context;
 pub(crate) use handshake::{Handshake, LOOK, Stage};
+pub(crate) use table::Sessions;
 pub(crate) use waits_for::WaitsFor;
 
 /// The longest greeting, in bytes. What has no room for it waits.
@@ -98,15 +99,15 @@ enum Guest {
 
 impl Guest {
     fn arrives(caller: Caller, cx: &mut Context<'_>) -> Guest {
-        if cx.common.logins.access().is_unthrottled(caller.address) {
+        if cx.parts.logins.access().is_unthrottled(caller.address) {
             return Guest::Exempt;
         }
-        let kind = if is_judged(caller, cx.common.connections.net(), cx.common.logins.access()) {
+        let kind = if is_judged(caller, cx.parts.connections.net(), cx.parts.logins.access()) {
             ConnectionKind::Mail
         } else {
             ConnectionKind::Client
         };
-        match cx.inbound.strangers().arrives(kind, caller.address, cx.common.turn.now) {
+        match cx.inbound.strangers().arrives(kind, caller.address, cx.parts.turn.now) {
             true => Guest::Counted(kind),
             false => Guest::Refused,
         }
@@ -132,18 +133,14 @@ impl Session {
         if caller.channel == Channel::Tls {
             return Session::begin_with_handshake(caller, guest, cx);
         }
-        let Common { connections, logins, .. } = &*cx.common;
+        let Parts { connections, logins, .. } = &*cx.parts;
         let delay = cx.inbound.greeting_delay(caller, connections.net(), logins.access());
         let delay = delay.filter(|_| guest != Guest::Refused);
         let talk = if delay.is_some() { Talk::Silence } else { Talk::ToBeGreeted(service.protocol) };
         let mut session = Session { caller, talk, peer_half: PeerHalf::Open, guest, mark: None };
         session.greet(cx);
         if session.is_to_be_greeted() || delay.is_some() {
-            cx.common.connections.set_deadline(
-                cx.common.turn.now,
-                caller.connection,
-                delay.or(Some(GREETING_PATIENCE)),
-            );
+            cx.parts.connections.set_deadline(cx.parts.turn.now, caller.connection, delay.or(Some(GREETING_PATIENCE)));
         }
         session
     }
@@ -151,15 +148,15 @@ impl Session {
     /// A client has connected to a service that speaks TLS from the start. When there is no place
     /// for it, it hears so before a handshake is spent on it.
     fn begin_with_handshake(caller: Caller, guest: Guest, cx: &mut Context<'_>) -> Session {
-        if guest == Guest::Refused || cx.common.connections.is_crowded() {
-            cx.common.connections.tls_mut().outcomes_mut().turned_away += 1;
-            cx.common.connections.reset(caller.connection);
+        if guest == Guest::Refused || cx.parts.connections.is_crowded() {
+            cx.parts.connections.tls_mut().outcomes_mut().turned_away += 1;
+            cx.parts.connections.reset(caller.connection);
         } else {
-            cx.common.connections.set_deadline(cx.common.turn.now, caller.connection, Some(LOOK));
+            cx.parts.connections.set_deadline(cx.parts.turn.now, caller.connection, Some(LOOK));
         }
         Session {
             caller,
-            talk: Talk::Handshake(Handshake::new(cx.common.turn.now)),
+            talk: Talk::Handshake(Handshake::new(cx.parts.turn.now)),
             peer_half: PeerHalf::Open,
             guest,
             mark: None,
@@ -170,12 +167,12 @@ impl Session {
     fn greet(&mut self, cx: &mut Context<'_>) {
         let Talk::ToBeGreeted(protocol) = self.talk else { return };
         let caller = self.caller;
-        if cx.common.connections.send_room(caller) < GREETING_BYTES_MAX {
+        if cx.parts.connections.send_room(caller) < GREETING_BYTES_MAX {
             sometimes!(GreetingPutOff);
             return;
         }
         self.talk = match protocol {
-            _ if cx.common.connections.is_crowded() || buggify!(HouseFull) => {
+            _ if cx.parts.connections.is_crowded() || buggify!(HouseFull) => {
                 sometimes!(CallerSentAway);
                 self.send_away(busy(protocol), cx)
             }
@@ -189,16 +186,16 @@ impl Session {
 
     /// Tells the client that there is no place for it.
     fn send_away(&self, reply: &[u8], cx: &mut Context<'_>) -> Talk {
-        cx.common.connections.say(cx.common.turn.now, self.caller, reply);
-        cx.common.connections.close(cx.common.turn.now, self.caller);
-        cx.common.connections.set_deadline(cx.common.turn.now, self.caller.connection, Some(REFUSAL_LINGER));
+        cx.parts.connections.say(cx.parts.turn.now, self.caller, reply);
+        cx.parts.connections.close(cx.parts.turn.now, self.caller);
+        cx.parts.connections.set_deadline(cx.parts.turn.now, self.caller.connection, Some(REFUSAL_LINGER));
         Talk::Over
     }
 
     /// A stranger did not wait for his greeting, as programs do not that have much to send and listen to nobody (RFC 5321 section 3.1).
     fn has_spoken_first(&mut self, cx: &mut Context<'_>) {
-        cx.common.connections.say(cx.common.turn.now, self.caller, smtp::SPOKE_FIRST);
-        cx.common.connections.close(cx.common.turn.now, self.caller);
+        cx.parts.connections.say(cx.parts.turn.now, self.caller, smtp::SPOKE_FIRST);
+        cx.parts.connections.close(cx.parts.turn.now, self.caller);
         self.talk = Talk::Over;
     }
 
@@ -267,7 +264,7 @@ impl Session {
     /// Whether it is one of more connections than its address may have while connections run short:
     /// it was refused, or its address or network has a share of all that is larger than `share`.
     pub(crate) fn is_one_of_too_many(&self, share: u32, cx: &mut Context<'_>) -> bool {
-        self.is_idle(&cx.common.connections)
+        self.is_idle(&cx.parts.connections)
             && match self.guest {
                 Guest::Exempt => false,
                 Guest::Refused => true,
@@ -301,7 +298,7 @@ impl Session {
             Talk::Smtp(talk) => talk.woken(entry, outcome, &mut cx.smtp(self.caller)),
             Talk::Pop3(talk) => talk.woken(entry, outcome, &mut cx.pop3(self.caller)),
             Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {
-                cx.common.store.forget(outcome);
+                cx.parts.store.forget(outcome);
             }
         }
     }
@@ -316,21 +313,21 @@ impl Session {
     }
 
     /// Something came of the certificate that the client sent.
-    fn certificate_replaced(&mut self, replaced: Replaced, cx: &mut Context<'_>) {
+    pub(crate) fn certificate_replaced(&mut self, replaced: Replaced, cx: &mut Context<'_>) {
         if let Talk::Http(talk) = &mut self.talk {
             talk.replied(certificates::reply_to(replaced), &mut cx.http(self.caller));
         }
     }
 
     /// A clerk has answered what the client asked for.
-    fn visit_answered(&mut self, told: Told, cx: &mut Context<'_>) {
+    pub(crate) fn visit_answered(&mut self, told: Told, cx: &mut Context<'_>) {
         if let Talk::Http(talk) = &mut self.talk {
             talk.visit_answered(told, &mut cx.http(self.caller));
         }
     }
 
     /// This came of a question about a name.
-    fn name_known(&mut self, number: QuestionNumber, known: Known, cx: &mut Context<'_>) {
+    pub(crate) fn name_known(&mut self, number: QuestionNumber, known: Known, cx: &mut Context<'_>) {
         if let Talk::Smtp(talk) = &mut self.talk {
             talk.name_known(number, known, &mut cx.smtp(self.caller));
         }
@@ -346,18 +343,18 @@ impl Session {
     /// The client has been silent, or deaf, for too long.
     pub(crate) fn deadline_expired(&mut self, cx: &mut Context<'_>) {
         if self.waits_for() == WaitsFor::Nothing {
-            return cx.common.connections.reset(self.caller.connection);
+            return cx.parts.connections.reset(self.caller.connection);
         }
         match &mut self.talk {
             Talk::Smtp(talk) => talk.deadline_expired(&mut cx.smtp(self.caller)),
             Talk::Pop3(talk) => talk.deadline_expired(&mut cx.pop3(self.caller)),
             Talk::Http(talk) => talk.deadline_expired(&mut cx.http(self.caller)),
-            Talk::Handshake(_) => self.look_at_handshake(cx.common),
+            Talk::Handshake(_) => self.look_at_handshake(cx.parts),
             Talk::Silence => {
                 self.talk = Talk::ToBeGreeted(Protocol::Smtp);
-                cx.common.connections.set_deadline(cx.common.turn.now, self.caller.connection, Some(GREETING_PATIENCE));
+                cx.parts.connections.set_deadline(cx.parts.turn.now, self.caller.connection, Some(GREETING_PATIENCE));
             }
-            Talk::ToBeGreeted(_) => cx.common.connections.reset(self.caller.connection),
+            Talk::ToBeGreeted(_) => cx.parts.connections.reset(self.caller.connection),
             Talk::Over => {}
         }
     }
@@ -368,8 +365,8 @@ impl Session {
             Talk::Smtp(talk) => talk.stopping(&mut cx.smtp(self.caller)),
             Talk::Pop3(talk) => talk.with(&mut cx.pop3(self.caller), |session, host| session.stopping(host)),
             Talk::Http(talk) => talk.with(&mut cx.http(self.caller), |session, host| session.stopping(host)),
-            Talk::Handshake(_) => self.break_handshake_off(|outcomes| &mut outcomes.turned_away, cx.common),
-            Talk::Silence | Talk::ToBeGreeted(_) => cx.common.connections.reset(self.caller.connection),
+            Talk::Handshake(_) => self.break_handshake_off(|outcomes| &mut outcomes.turned_away, cx.parts),
+            Talk::Silence | Talk::ToBeGreeted(_) => cx.parts.connections.reset(self.caller.connection),
             Talk::Over => {}
         }
     }
@@ -401,12 +398,12 @@ impl Session {
             Talk::Smtp(talk) => talk.with(&mut cx.smtp(self.caller), |session, host| session.peer_closed(host)),
             Talk::Pop3(talk) => talk.with(&mut cx.pop3(self.caller), |session, host| session.peer_closed(host)),
             Talk::Http(talk) => talk.with(&mut cx.http(self.caller), |session, host| session.peer_closed(host)),
-            Talk::Handshake(_) => cx.common.connections.reset(self.caller.connection),
+            Talk::Handshake(_) => cx.parts.connections.reset(self.caller.connection),
             Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }
 
-    fn resumed(&mut self, cx: &mut Context<'_>) {
+    pub(crate) fn resumed(&mut self, cx: &mut Context<'_>) {
         match &mut self.talk {
             Talk::Pop3(talk) => talk.resumed(&mut cx.pop3(self.caller)),
             Talk::Handshake(_) => self.handshake_resumed(cx),
@@ -433,12 +430,12 @@ impl Session {
             return self.records_wait(cx);
         }
         loop {
-            let waiting = cx.common.connections.copy_waiting(self.caller.connection, scratch);
+            let waiting = cx.parts.connections.copy_waiting(self.caller.connection, scratch);
             let taken = self.text_arrived(scratch.get(..waiting).unwrap_or_default(), cx);
             if taken == 0 {
                 return;
             }
-            cx.common.connections.consumed(self.caller.connection, taken);
+            cx.parts.connections.consumed(self.caller.connection, taken);
         }
     }
 
@@ -451,9 +448,9 @@ impl Session {
     fn ask(&mut self, cx: &mut Context<'_>) {
         match self.waits_for() {
             WaitsFor::Bytes if self.peer_half == PeerHalf::Closed => self.peer_closed(cx),
-            WaitsFor::SendRoom => cx.common.connections.want_room(cx.common.turn.now, self.caller.connection),
-            WaitsFor::Handshake => self.handshake_begins(cx.common),
-            WaitsFor::Turn => cx.common.connections.resume(self.caller.connection.0),
+            WaitsFor::SendRoom => cx.parts.connections.want_room(cx.parts.turn.now, self.caller.connection),
+            WaitsFor::Handshake => self.handshake_begins(cx.parts),
+            WaitsFor::Turn => cx.parts.connections.resume(self.caller.connection.0),
             WaitsFor::Bytes | WaitsFor::Us | WaitsFor::Nothing => {}
         }
     }
@@ -461,7 +458,7 @@ impl Session {
     /// The connection is gone: what the session held is given back.
     fn ended(mut self, cx: &mut Context<'_>) {
         if self.caller.channel == Channel::Tls {
-            self.tls_ended(cx.common);
+            self.tls_ended(cx.parts);
         }
         self.peer_closed(cx);
         match &mut self.talk {
@@ -469,7 +466,7 @@ impl Session {
             Talk::Http(talk) => talk.ended(&mut cx.http(self.caller)),
             Talk::Smtp(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
-        cx.common.connections.set_deadline(cx.common.turn.now, self.caller.connection, None);
+        cx.parts.connections.set_deadline(cx.parts.turn.now, self.caller.connection, None);
         if let Guest::Counted(kind) = self.guest {
             cx.inbound.strangers().leaves(kind, self.caller.address);
         }

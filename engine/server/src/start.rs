@@ -13,7 +13,7 @@ use connections::{Connections, TlsTable};
 use inbound::{Inbound, InboundSeed};
 use machine::{Card, ConsoleLines, CoreId, Entropy, Machine, Turn};
 use mail::Greylist;
-use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net, Sending};
+use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use outbound::{self, Outbound};
 use pop3_server::Pop3;
 use relay::QueueIds;
@@ -27,73 +27,68 @@ use webmail::Clerks;
 use webmail::WrittenRows;
 
 use crate::clock::time_of_day;
-use crate::common::Common;
-use crate::cores::{Papers, Seed};
-use crate::engine::Engine;
-use crate::making::Making;
-use crate::session::Services;
+use crate::parts::Parts;
+use crate::seeds::{Papers, Seed};
+use crate::server::{Server, Services, Webmail};
+use crate::session::Sessions;
 use crate::sizes::{CHECKED_BYTES_POOLED, Sizes};
 
-impl Engine {
-    /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.
-    pub fn new(seed: Seed, machine: &mut impl Machine) -> Engine {
-        let Seed { core, cores, configuration, site, papers, sizes, secret, links } = seed;
-        let Papers { certificates, signing_keys, authorities, browser_authorities } = papers;
-        let now = machine.now();
-        let card = machine.card();
-        if core == CoreId::FIRST {
-            announce(cores, &sizes, &card, machine);
-        }
-        let wall = time_of_day(machine.wall_clock(), machine.program_date(), now);
-        let own = Cores { own: core, count: cores };
-        let net = Net::new(&network(&configuration, &sizes, own), &card, &secret, now);
-        let tls = TlsTable::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections);
-        let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
-        // Each draws from the machine in its turn: another order would be another run of a simulation.
-        let seed = (random(machine), machine.disk());
-        let store = Archive::new((core, cores), &sizes.of_shards(cores), seed, facts(&configuration, &secret));
-        let [of_reports, of_inbound] = QueueIds::pair(u64::from_le_bytes(random(machine)));
-        let memory = MemoryBudget::new(sizes.memory_pool_bytes(), random(machine));
-        let keys = [random(machine), random(machine)];
-        let logins = Logins::new(cores, configuration.access.clone(), keys, Nonces::new(random(machine)));
-        let names = Names::new(core, configuration.network.as_ref(), random(machine));
-        let seed = InboundSeed {
-            transactions: sizes.transactions,
-            checked_bytes: CHECKED_BYTES_POOLED,
-            filter_bytes: sizes.filter_bytes(),
-            queue_ids: of_inbound,
-            strangers_key: random(machine),
-            proofs_key: random(machine),
-        };
-        let hostname = configuration.hostname.as_str().to_string();
-        let of_mail = outbound::Config::new(hostname.clone(), configuration.relay.clone());
-        let services = Services {
-            inbound: Inbound::new(&configuration, seed, wall),
-            pop3: Pop3::default(),
-            web: Web::new(&configuration, WebSeed { site, bodies_max: sizes.http_bodies_bytes() }, wall),
-            submission: Submission::new(now),
-            outbound: Outbound::new(now, of_mail, of_reports),
-            certificates: Certificates::new(core, certificates),
-        };
-        let common = Common {
-            turn: Turn { now, wall },
-            connections,
-            links,
-            store,
-            clerks: Clerks::default(),
-            rows: WrittenRows::new(),
-            hostname,
-            directory: Directory::new(&configuration),
-            memory,
-            logins,
-            compute: Compute::new(core, cores, Arc::clone(&signing_keys)),
-            names,
-            signer: Signer::new(signing_keys, random(machine)),
-            console: ConsoleLines::default(),
-        };
-        let making = if core == CoreId::FIRST { Making::of(&configuration.users) } else { Making::default() };
-        Engine::with(core, Sending::new(core, card.queues), (common, services), sizes, making)
+/// What the core of this seed serves with, to be made there.
+pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
+    let Seed { core, cores, configuration, site, papers, sizes, secret, links } = seed;
+    let Papers { certificates, signing_keys, authorities, browser_authorities } = papers;
+    let now = machine.now();
+    let card = machine.card();
+    if core == CoreId::FIRST {
+        announce(cores, &sizes, &card, machine);
     }
+    let wall = time_of_day(machine.wall_clock(), machine.program_date(), now);
+    let own = Cores { own: core, count: cores };
+    let net = Net::new(&network(&configuration, &sizes, own), &card, &secret, now);
+    let tls = TlsTable::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections);
+    let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
+    // Each draws from the machine in its turn: another order would be another run of a simulation.
+    let seed = (random(machine), machine.disk());
+    let store = Archive::new((core, cores), &sizes.of_shards(cores), seed, facts(&configuration, &secret));
+    let [of_reports, of_inbound] = QueueIds::pair(u64::from_le_bytes(random(machine)));
+    let memory = MemoryBudget::new(sizes.memory_pool_bytes(), random(machine));
+    let keys = [random(machine), random(machine)];
+    let logins = Logins::new(cores, configuration.access.clone(), keys, Nonces::new(random(machine)));
+    let names = Names::new(core, configuration.network.as_ref(), random(machine));
+    let seed = InboundSeed {
+        transactions: sizes.transactions,
+        checked_bytes: CHECKED_BYTES_POOLED,
+        filter_bytes: sizes.filter_bytes(),
+        queue_ids: of_inbound,
+        strangers_key: random(machine),
+        proofs_key: random(machine),
+    };
+    let hostname = configuration.hostname.as_str().to_string();
+    let of_mail = outbound::Config::new(hostname.clone(), configuration.relay.clone());
+    let services = Services {
+        inbound: Inbound::new(&configuration, seed, wall),
+        pop3: Pop3::default(),
+        web: Web::new(&configuration, WebSeed { site, bodies_max: sizes.http_bodies_bytes() }, wall),
+        submission: Submission::new(now),
+        outbound: Outbound::new(now, of_mail, of_reports),
+        certificates: Certificates::new(core, certificates),
+        names,
+        webmail: Webmail { clerks: Clerks::default(), rows: WrittenRows::new() },
+    };
+    let parts = Parts {
+        turn: Turn { now, wall },
+        connections,
+        links,
+        store,
+        hostname,
+        directory: Directory::new(&configuration),
+        memory,
+        logins,
+        compute: Compute::new(core, cores, Arc::clone(&signing_keys)),
+        signer: Signer::new(signing_keys, random(machine)),
+        console: ConsoleLines::default(),
+    };
+    Server { parts, services, sessions: Sessions::new(sizes.connections) }
 }
 
 /// What is known of hosts elsewhere: nothing yet.

@@ -40,7 +40,7 @@ const PLACES: [(&str, Part); 10] = [
     ("engine/net/src/cores", Part::BetweenCores),
     ("engine/net/src/net/messages", Part::BetweenCores),
     ("engine/rings/", Part::BetweenCores),
-    ("engine/server/src/cores", Part::BetweenCores),
+    ("engine/server/src/engine/cores", Part::BetweenCores),
     ("engine/net/src/parcels", Part::BetweenCores),
     ("engine/net/", Part::Protocol),
     ("engine/http/", Part::Protocol),

@@ -46,7 +46,7 @@ const PLACES: [(&str, usize); 26] = [
     ("engine/web/", 4),
     ("engine/connections/", 3),
     ("engine/server/src/session", 3),
-    ("engine/server/src/common", 3),
+    ("engine/server/src/server", 3),
     ("engine/server/src/engine.rs", 8),
 ];
 

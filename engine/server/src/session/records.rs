@@ -6,36 +6,36 @@ use connections::{Channel, Opening};
 use sometimes::sometimes;
 use tls::{Event, Failure};
 
-use crate::common::Common;
+use crate::parts::Parts;
 
 use super::{Context, Session, WaitsFor};
 
 impl Session {
     /// Whether nothing that has arrived since the last look makes another one worth it: a record is not whole yet.
-    pub(crate) fn is_within_record(&self, common: &Common) -> bool {
+    pub(crate) fn is_within_record(&self, parts: &Parts) -> bool {
         let connection = self.caller.connection;
         self.caller.channel == Channel::Tls
             && self.waits_for() == WaitsFor::Bytes
-            && common
+            && parts
                 .connections
                 .tls()
                 .of(connection)
-                .is_some_and(|tls| common.connections.net().waiting_bytes(connection) < tls.wanted())
+                .is_some_and(|tls| parts.connections.net().waiting_bytes(connection) < tls.wanted())
     }
 
     /// Lets the session go on, with the records that wait in the connection if there are any.
     pub(crate) fn records_wait(&mut self, cx: &mut Context<'_>) {
         let connection = self.caller.connection;
-        if cx.common.connections.tls().held(connection) == 0 {
+        if cx.parts.connections.tls().held(connection) == 0 {
             self.text_arrived(&[], cx);
         }
-        if cx.common.connections.net().waiting_bytes(connection) == 0 {
+        if cx.parts.connections.net().waiting_bytes(connection) == 0 {
             return;
         }
         loop {
-            let mut waiting = cx.common.connections.take_waiting(connection);
+            let mut waiting = cx.parts.connections.take_waiting(connection);
             let done = self.records_arrived(waiting.bytes(), cx);
-            if !cx.common.connections.put_back(waiting, done) {
+            if !cx.parts.connections.put_back(waiting, done) {
                 return;
             }
         }
@@ -43,7 +43,7 @@ impl Session {
 
     /// Records have arrived, or parts of them. Answers how many bytes are done with.
     pub(crate) fn records_arrived(&mut self, bytes: &mut [u8], cx: &mut Context<'_>) -> usize {
-        if !self.may_hear_records(cx.common) {
+        if !self.may_hear_records(cx.parts) {
             return 0;
         }
         let connection = self.caller.connection;
@@ -53,24 +53,24 @@ impl Session {
             if self.waits_for() == WaitsFor::Nothing {
                 return bytes.len();
             }
-            let (count, event) = cx.common.connections.open(
-                cx.common.turn,
+            let (count, event) = cx.parts.connections.open(
+                cx.parts.turn,
                 connection,
                 bytes.get_mut(done..).unwrap_or_default(),
                 opening,
             );
             done += count;
-            if cx.common.connections.is_reset() {
+            if cx.parts.connections.is_reset() {
                 return bytes.len();
             }
             match event {
                 Event::Plaintext(length) => {
                     let text = bytes.get(done..done + length).unwrap_or_default();
                     let taken = self.text_arrived(text, cx);
-                    if cx.common.connections.is_reset() {
+                    if cx.parts.connections.is_reset() {
                         return bytes.len();
                     }
-                    done += cx.common.connections.tls_mut().of_mut(connection).map_or(taken, |tls| tls.taken(taken));
+                    done += cx.parts.connections.tls_mut().of_mut(connection).map_or(taken, |tls| tls.taken(taken));
                     if taken < length && self.waits_for() != WaitsFor::Bytes {
                         return done;
                     }
@@ -79,14 +79,14 @@ impl Session {
                 Event::Nothing => {}
                 Event::Bytes | Event::Established(_) => return done,
                 Event::Work => {
-                    self.handshake_is_due(cx.common);
+                    self.handshake_is_due(cx.parts);
                     return done;
                 }
                 Event::PeerClosed | Event::Failed(_) => {
                     if let Event::Failed(Failure::Refused(_)) = event {
                         sometimes!(RecordRefused);
                     }
-                    self.hears_no_more(cx.common);
+                    self.hears_no_more(cx.parts);
                     return done;
                 }
             }

@@ -19,40 +19,38 @@ use outbound::QueueTold;
 use store::{AccountId, Outcome};
 use tasks::FrameId;
 use web::WebRequest;
-use webmail::told::{Asked, Replied, Told};
+use webmail::told::{Answer, Asked, Replied, Told};
 use webmail::{Clerks, Context, QueueQuestion, Visit, giver_of};
 
-use crate::common::Common;
-use crate::engine::Engine;
 use crate::links::Message;
-use crate::session::Services;
+use crate::parts::Parts;
 
-impl Common {
+use super::{Server, Services, Webmail};
+
+impl Server {
     /// Asks this of the core that gave the number.
     fn tell_giver(&mut self, number: u64, class: Class, asked: Asked) {
         let giver = giver_of(number);
-        if giver == self.links.own() {
+        if giver == self.parts.links.own() {
             return self.clerks_asked(giver, asked);
         }
-        self.links.tell(giver, class, Message::ClerksAsked(asked));
+        self.parts.links.tell(giver, class, Message::ClerksAsked(asked));
     }
 
     /// A core asks this of the request handlers of this one.
     pub(crate) fn clerks_asked(&mut self, from: CoreId, asked: Asked) {
         match asked {
-            Asked::Visit(frame, visit) => self.clerks.visited(Ticket { core: from, frame }, visit),
-            Asked::Piece(number, piece) => self.clerks.piece_arrived(number, piece),
-            Asked::Wanted(number) => self.clerks.reply_wanted(number),
+            Asked::Visit(frame, visit) => self.services.webmail.clerks.visited(Ticket { core: from, frame }, visit),
+            Asked::Piece(number, piece) => self.services.webmail.clerks.piece_arrived(number, piece),
+            Asked::Wanted(number) => self.services.webmail.clerks.reply_wanted(number),
             Asked::Left(number) => {
-                if let Some(letter) = self.clerks.left(number) {
-                    self.store.abort(letter);
+                if let Some(letter) = self.services.webmail.clerks.left(number) {
+                    self.parts.store.abort(letter);
                 }
             }
         }
     }
-}
 
-impl Engine {
     /// What HTTP sessions want of others goes there.
     #[cold]
     #[inline(never)]
@@ -61,13 +59,13 @@ impl Engine {
             match request {
                 WebRequest::Visit(account, frame, visit) => self.visit(account, frame, visit),
                 WebRequest::Piece(number, piece) => {
-                    self.common.tell_giver(number, Class::Bulk, Asked::Piece(number, piece));
+                    self.tell_giver(number, Class::Bulk, Asked::Piece(number, piece));
                 }
-                WebRequest::Wanted(number) => self.common.tell_giver(number, Class::Answer, Asked::Wanted(number)),
-                WebRequest::Left(number) => self.common.tell_giver(number, Class::Answer, Asked::Left(number)),
+                WebRequest::Wanted(number) => self.tell_giver(number, Class::Answer, Asked::Wanted(number)),
+                WebRequest::Left(number) => self.tell_giver(number, Class::Answer, Asked::Left(number)),
                 WebRequest::Certificate(frame, pem) => {
-                    let upload = Upload { ticket: Ticket { core: self.core, frame }, pem };
-                    self.common.links.tell(self.core, Class::Answer, Message::Upload(Box::new(upload)));
+                    let upload = Upload { ticket: Ticket { core: self.parts.links.own(), frame }, pem };
+                    self.parts.links.tell(self.parts.links.own(), Class::Answer, Message::Upload(Box::new(upload)));
                 }
             }
         }
@@ -76,10 +74,10 @@ impl Engine {
     /// The client of the session of `frame` asks for something of an account's webmail. The answer
     /// is told later.
     fn visit(&mut self, account: AccountId, frame: FrameId, visit: Box<Visit>) {
-        let Common { links, store, clerks, .. } = &mut self.common;
+        let Parts { links, store, .. } = &mut self.parts;
         let (own, owner, form_bytes) = (links.own(), store.owner(account), visit.form_bytes());
         if owner == own {
-            return clerks.visited(Ticket { core: own, frame }, visit);
+            return self.services.webmail.clerks.visited(Ticket { core: own, frame }, visit);
         }
         if links.ask(owner, Class::Answer, Message::ClerksAsked(Asked::Visit(frame, visit))).is_err() {
             self.services.web.answered(form_bytes);
@@ -91,9 +89,8 @@ impl Engine {
     /// Lets the request handlers act. What they ask about the queue goes to the cores that own the
     /// accounts.
     fn let_clerks(&mut self, entropy: &mut dyn Entropy, act: impl FnOnce(&mut Clerks, &mut Context<'_>)) {
-        let Common { clerks, links, rows, store, directory, signer, compute, hostname, console, turn, .. } =
-            &mut self.common;
-        let Services { submission, outbound, .. } = &mut self.services;
+        let Parts { links, store, directory, signer, compute, hostname, console, turn, .. } = &mut self.parts;
+        let Services { webmail: Webmail { clerks, rows }, submission, outbound, .. } = &mut self.services;
         let mut cx = Context {
             archive: store,
             submission,
@@ -109,7 +106,7 @@ impl Engine {
         };
         act(clerks, &mut cx);
         while let Some(QueueQuestion { owner, frame, asked }) = clerks.next_question() {
-            if owner == self.core {
+            if owner == links.own() {
                 outbound.asked(Ticket { core: owner, frame }, asked);
             } else {
                 links.tell(owner, Class::Answer, Message::QueueAsked(frame, Box::new(asked)));
@@ -132,7 +129,7 @@ impl Engine {
 
     /// Another core knows the password that a clerk has told it.
     pub(crate) fn password_known(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
-        if self.common.clerks.heard(frame) {
+        if self.services.webmail.clerks.heard(frame) {
             self.clerk_woken(frame, Outcome::Changed, entropy);
         }
     }
@@ -140,26 +137,26 @@ impl Engine {
     /// What clerks have asked about the queue of this core is told them, on whatever core they are.
     pub(crate) fn tell_of_queue(&mut self, entropy: &mut dyn Entropy) {
         while let Some((ticket, told)) = self.services.outbound.next_told() {
-            if ticket.core == self.core {
+            if ticket.core == self.parts.links.own() {
                 self.queue_told(ticket.frame, told, entropy);
             } else {
                 let message = Message::QueueTold(ticket.frame, Box::new(told));
-                self.common.links.tell(ticket.core, Class::Answer, message);
+                self.parts.links.tell(ticket.core, Class::Answer, message);
             }
         }
     }
 
     /// A core has told what a clerk asks about the queue.
     pub(crate) fn queue_told(&mut self, frame: FrameId, told: QueueTold, entropy: &mut dyn Entropy) {
-        if self.common.clerks.told(frame, told) {
+        if self.services.webmail.clerks.told(frame, told) {
             self.clerk_woken(frame, Outcome::Changed, entropy);
         }
     }
 
     #[inline(never)]
     pub(crate) fn clerk_woken(&mut self, frame: FrameId, outcome: Outcome, entropy: &mut dyn Entropy) {
-        if !self.common.clerks.has(frame) {
-            return self.common.store.forget(outcome);
+        if !self.services.webmail.clerks.has(frame) {
+            return self.parts.store.forget(outcome);
         }
         self.let_clerks(entropy, |clerks, cx| clerks.woken(frame, outcome, cx));
         self.end_outdated_sessions();
@@ -168,39 +165,43 @@ impl Engine {
     /// A clerk may have told a new password: whoever has logged in on this core by the old one is
     /// logged out.
     fn end_outdated_sessions(&mut self) {
-        while let Some(account) = self.common.store.next_outdated() {
+        while let Some(account) = self.parts.store.next_outdated() {
             self.end_sessions_of(account);
         }
     }
 
     /// Brings what the request handlers of this core have for others to where it is wanted.
     fn bring_replies(&mut self) {
-        while let Some((ticket, answer)) = self.common.clerks.next_answer() {
-            match ticket.core == self.core {
-                true => self.session_visit_answered(ticket.frame, answer),
+        while let Some((ticket, answer)) = self.services.webmail.clerks.next_answer() {
+            match ticket.core == self.parts.links.own() {
+                true => self.visit_answered(ticket.frame, answer),
                 false => self.tell_visitor(ticket, Replied::Visit(ticket.frame, Box::new(answer))),
             }
         }
-        while let Some((ticket, told)) = self.common.clerks.next_news() {
-            match ticket.core == self.core {
-                true => self.session_reply_goes_on(ticket.frame, told),
+        while let Some((ticket, told)) = self.services.webmail.clerks.next_news() {
+            match ticket.core == self.parts.links.own() {
+                true => self.tell(ticket.frame, |session, cx| session.visit_answered(told, cx)),
                 false => self.tell_visitor(ticket, Replied::GoesOn(ticket.frame, Box::new(told))),
             }
         }
     }
 
+    fn visit_answered(&mut self, frame: FrameId, answer: Answer) {
+        self.let_sessions(|sessions, cx| sessions.visit_answered(frame, answer, cx));
+    }
+
     fn tell_visitor(&mut self, ticket: Ticket, replied: Replied) {
-        self.common.links.tell(ticket.core, Class::Answer, Message::ClerksReplied(replied));
+        self.parts.links.tell(ticket.core, Class::Answer, Message::ClerksReplied(replied));
     }
 
     /// The request handlers of a core have told this to a session of this one.
     pub(crate) fn clerks_replied(&mut self, from: CoreId, replied: Replied) {
         match replied {
             Replied::Visit(frame, answer) => {
-                self.common.links.answered(from);
-                self.session_visit_answered(frame, *answer);
+                self.parts.links.answered(from);
+                self.visit_answered(frame, *answer);
             }
-            Replied::GoesOn(frame, told) => self.session_reply_goes_on(frame, *told),
+            Replied::GoesOn(frame, told) => self.tell(frame, |session, cx| session.visit_answered(*told, cx)),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! The parts of a core that its services and sessions use: the network, the store, the clocks of
-//! this turn, and the directory.
+//! The parts of a core that its services and sessions share.
 
 use alloc::string::String;
 
@@ -9,34 +8,26 @@ use channel::Links;
 use compute::Compute;
 use connections::Connections;
 use machine::{ConsoleLines, Turn};
-use resolver::Names;
 use shards::Archive;
 use signing::Signer;
-use webmail::Clerks;
-use webmail::WrittenRows;
 
 use crate::links::Message;
 
-/// The parts of a core.
-pub(crate) struct Common {
+/// The parts of a core. Each keeps its own invariants: there is nothing to keep between them.
+pub(crate) struct Parts {
+    /// The clocks of this turn.
     pub(crate) turn: Turn,
     pub(crate) connections: Connections,
     /// To and from all other cores.
     pub(crate) links: Links<Message>,
     pub(crate) store: Archive,
-    /// Who works on the webmail of this core's accounts.
-    pub(crate) clerks: Clerks,
-    /// Rows that their lists had.
-    pub(crate) rows: WrittenRows,
     pub(crate) hostname: String,
     pub(crate) directory: Directory,
     pub(crate) console: ConsoleLines,
     pub(crate) logins: Logins,
     /// Password hashes and signatures under way.
     pub(crate) compute: Compute,
-    /// What is asked of name servers.
-    pub(crate) names: Names,
-    /// With what letters of our own users are signed.
+    /// What signs messages of our own users.
     pub(crate) signer: Signer,
     /// What clients make this core keep.
     pub(crate) memory: MemoryBudget,

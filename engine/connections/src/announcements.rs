@@ -1,0 +1,41 @@
+//! What the console is told of the network.
+
+use alloc::string::String;
+use core::fmt::Write;
+
+use machine::{ConsoleLines, CoreId};
+use net::{Address, Counter, Net};
+
+/// The machine's address has changed, or it has none any more.
+pub fn announce_address(address: Option<Address>, console: &mut ConsoleLines) {
+    match address {
+        Some(own) => console.print(format_args!("net: {}/{}", own.address, own.prefix_bits)),
+        None => console.print(format_args!("net: no address")),
+    }
+}
+
+/// The IPv6 addresses have changed.
+pub fn announce_ipv6_addresses(net: &Net, console: &mut ConsoleLines) {
+    let mut text = String::new();
+    for own in net.ipv6_addresses() {
+        let separator = if text.is_empty() { "" } else { ", " };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{separator}{}/{}", own.address, own.prefix_bits);
+    }
+    if text.is_empty() {
+        text.push_str("no IPv6 address");
+    }
+    console.print(format_args!("net: {text}"));
+}
+
+/// What one of several cores had of the load, and how long frames lay that others handed to it.
+pub fn announce_share(core: CoreId, net: &Net, console: &mut ConsoleLines) {
+    let counters = net.counters();
+    let (accepted, passed) = (counters.of(Counter::Accepted), counters.of(Counter::PassedIn));
+    let each = counters.of(Counter::PassedInMicros) / passed.max(1);
+    let most = counters.of(Counter::PassedInMicrosMax);
+    let share = format_args!(
+        "{accepted} connections, {passed} frames from other cores, on the way {each} us, {most} us at most"
+    );
+    console.print(format_args!("{core}: {share}"));
+}

@@ -1,0 +1,195 @@
+//! Many cores: each is a machine of its own, with an engine of its own, and they tell each other what they must.
+//!
+//! [`seeds`](crate::seeds) makes a [`Seed`](crate::Seed) for each core, on the first one. A seed is carried to its core, and [`Engine::new`] makes there
+//! whatever the core has for itself: network, connections, sessions, deadlines, pools, logins. Between each two cores lie two
+//! rings (crate `rings`), one a direction; a core's ends of them are its `Links` (crate `channel`). There is nothing else between
+//! cores: no lock, no shared table. What is shared is never written: the site, and the accounts. ARCHITECTURE.md has a picture.
+//!
+//! In a turn messages are taken in phase 2, a bounded number from each ring, and sent in phase 5; whoever was sent something is
+//! woken. What a full ring does not take waits where it is until the next turn.
+//!
+//! - **The store**: each core owns the shards of some accounts, and what concerns others is asked of their owners: see crate `shards`.
+//!   The disk has one queue for us, and the first core has it: the stores of others run errands to it (crate `store`).
+//! - **The network**: a connection belongs to the core that received its SYN: see `net`.
+//! - **Life**: the first core opens the disk, makes the accounts, hands over to the others their shares of the shards, and tells them
+//!   to serve when all have taken theirs. Asked to stop, it tells the others. Each stops when no other may ask it for anything; the
+//!   first one goes last. A disk that fails is told to all.
+//! - **Names**: the first core asks name servers, and remembers what they said: see crate `resolver`.
+//! - **Password hashes and signatures** are computed for all cores by all but the first: see
+//!   `compute`.
+//! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right. Failures are told to all, so that
+//!   it does not matter to which core a client comes; how many logins an address has under way each core counts for itself.
+//! - **Greylisting**: what is known of an origin the core knows that a keyed hash of it names, and is asked about it there. So it
+//!   does not matter to which core a message comes again.
+//!
+//! Invariants:
+//! - With one core there is no link and no message to another, and nothing of this costs anything.
+//! - A core that receives nothing any more has said so to all others, as the last thing that it says.
+//! - A core never waits for another. Whatever it asks for, its sessions go on when the answer comes.
+//! - Everything that travels goes home: pages and maildrops to who made them, bodies to the store.
+
+use alloc::sync::Arc;
+
+use certificates::Certificates;
+use channel::{Class, Ticket};
+use machine::{CoreId, Entropy, Machine};
+use shards::{Archive, Event};
+use sometimes::sometimes;
+
+use crate::links::Message;
+use crate::parts::Parts;
+use crate::server::Server;
+
+use super::{Engine, budget_of};
+
+/// Messages taken from one ring in one turn.
+const MESSAGES_PER_TURN: u32 = 128;
+
+impl Engine {
+    /// Phase 2, from other cores: what they ask for, and what they answer.
+    pub(super) fn messages(&mut self, machine: &mut impl Machine) {
+        let mut number = 0;
+        while let Some(from) = self.server.parts.links.other(number) {
+            let mut budget = budget_of(MESSAGES_PER_TURN);
+            while budget.take()
+                && let Some(message) = self.server.parts.links.receive(number)
+            {
+                self.pace.is_quiet = false;
+                self.message_arrived(from, message, machine);
+            }
+            self.pace.unfinished |= budget.is_spent();
+            number += 1;
+        }
+    }
+
+    /// What this core has told itself.
+    pub(super) fn own_messages(&mut self, machine: &mut impl Machine) {
+        while let Some(message) = self.server.parts.links.next_own() {
+            self.message_arrived(self.core, message, machine);
+        }
+    }
+
+    // With one core there is none: within the turn it would only be in the way.
+    #[inline(never)]
+    fn message_arrived(&mut self, from: CoreId, message: Message, machine: &mut impl Machine) {
+        let Engine { server, sending, events, .. } = self;
+        let Server { parts, services, .. } = server;
+        match message {
+            Message::Net(message) => {
+                let mut arrived = parts.connections.message_arrived(parts.turn.now, message, events);
+                server.handle_events(events, arrived.bytes_mut());
+                if let Some(frame) = server.parts.connections.message_handled(arrived) {
+                    machine.give_back(frame);
+                }
+            }
+            Message::Parcel(parcel) => sending.arrived(from, parcel),
+            Message::ParcelSent(parcel) => sending.came_home(parcel),
+            Message::Upload(upload) => services.certificates.upload_arrived(*upload),
+            Message::Certificates(shown) => {
+                server.let_certificates(|certificates, cx| certificates.arrived(from, shown, cx));
+            }
+            Message::CertificatesShown => server.let_certificates(Certificates::another_shows),
+            Message::Uploaded(frame, replaced) => {
+                server.tell(frame, |session, cx| session.certificate_replaced(*replaced, cx));
+            }
+            Message::Name(message) => {
+                services.names.message_arrived(from, message);
+                server.tell_names();
+            }
+            Message::Job(message) => {
+                parts.compute.message_arrived(from, message);
+                server.jobs_done(machine);
+            }
+            Message::LoginFailed(failure) => parts.logins.failed_elsewhere(&failure, parts.turn.now),
+            Message::Shards(message) => {
+                if let Some(event) = parts.store.message_arrived(from, message) {
+                    self.heard_of_shards(event, machine);
+                }
+            }
+            Message::ClerksAsked(asked) => server.clerks_asked(from, asked),
+            Message::ClerksReplied(replied) => server.clerks_replied(from, replied),
+            Message::QueueAsked(frame, asked) => services.outbound.asked(Ticket { core: from, frame }, *asked),
+            Message::QueueTold(frame, told) => server.queue_told(frame, *told, machine),
+            Message::Over => parts.links.end(from),
+        }
+    }
+
+    /// What has come from another core's stores concerns more than the stores.
+    fn heard_of_shards(&mut self, event: Event, entropy: &mut dyn Entropy) {
+        let server = &mut self.server;
+        match event {
+            Event::PasswordChanged(account) => server.end_sessions_of(account),
+            Event::PasswordKnown(frame) => server.password_known(frame, entropy),
+            Event::Replied(at, reply) => {
+                server.let_sessions(|sessions, cx| sessions.replied(at.frame, reply, cx));
+            }
+            Event::Serve => {
+                let Parts { compute, store, .. } = &mut server.parts;
+                compute.make_room_for(store.password_hashes());
+                self.lifecycle.listen(server);
+            }
+            Event::Stop => self.lifecycle.begin_stopping(server),
+        }
+    }
+
+    /// Sends what other cores send through this one, as far as the card has room.
+    #[inline(never)]
+    pub(super) fn transmit_for_others(&mut self, machine: &mut impl Machine) {
+        let Engine { sending, server, .. } = self;
+        sending.transmit_for_others(machine, |from, parcel| {
+            server.parts.links.tell(from, Class::Control, Message::ParcelSent(parcel));
+        });
+    }
+
+    /// Phase 5, to other cores: as much as the rings take.
+    pub(super) fn post(&mut self, machine: &mut impl Machine) {
+        let Parts { links, logins, compute, .. } = &mut self.server.parts;
+        if links.is_alone() {
+            return;
+        }
+        while let Some((core, message)) = compute.next_message() {
+            links.tell(core, Class::Answer, Message::Job(message));
+        }
+        // Clients choose how much of this there is: it waits where it is bounded.
+        while links.takes_hearsay()
+            && let Some(failure) = logins.next_failure()
+        {
+            let failure = Arc::new(failure);
+            links.tell_others(Class::Hearsay, || Message::LoginFailed(Arc::clone(&failure)));
+        }
+        // Most turns have nothing to tell.
+        self.pace.is_untold = self.has_messages();
+        if !self.pace.is_untold {
+            return;
+        }
+        let (sending, Parts { links, store, connections, .. }) = (&mut self.sending, &mut self.server.parts);
+        links.post(
+            |core, class| {
+                let of_shards = |store: &mut Archive| store.next_message(core, class).map(Message::Shards);
+                match class {
+                    Class::Control => {
+                        let parcel = sending.next_filled(core).map(Message::Parcel);
+                        parcel.or_else(|| of_shards(store))
+                    }
+                    Class::Bulk => of_shards(store).or_else(|| connections.next_message(core).map(Message::Net)),
+                    Class::Answer | Class::Hearsay => of_shards(store),
+                }
+            },
+            |core| machine.wake(core),
+        );
+        self.pace.is_untold = self.has_messages();
+        if self.pace.is_untold {
+            sometimes!(RingFull);
+        }
+    }
+
+    /// Whether something waits to be told to another core.
+    fn has_messages(&self) -> bool {
+        let parts = &self.server.parts;
+        parts.logins.has_failures()
+            || parts.store.has_messages()
+            || parts.connections.net().has_messages()
+            || self.sending.has_filled()
+            || parts.links.has_waiting()
+    }
+}

@@ -1,0 +1,247 @@
+//! The services of a core, as one list: what each does in a turn, when it wants the next one, and
+//! when the core may stop.
+//!
+//! Invariant: a service is on the list, or it does not exist. [`Services`] is made from the list,
+//! and whatever asks all of them is made from it, too.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use certificates::{self, Certificates, Event};
+use channel::Class;
+use inbound::Inbound;
+use machine::{Entropy, Instant};
+use outbound::{self, Outbound};
+use pop3_server::Pop3;
+use resolver::Names;
+use submission::{self, Submission};
+use web::Web;
+use webmail::{Clerks, WrittenRows};
+
+use crate::links::Message;
+use crate::parts::Parts;
+use crate::session::Context;
+
+use super::Server;
+
+/// Defines [`Services`], and what is asked of all of them. Each says:
+///
+/// - `has_work`: whether it has something to do in this turn. That is asked in every turn, and
+///   costs a few loads.
+/// - `run`: it does that, and what comes of it is taken to where it is wanted.
+/// - `can_go_on`: whether the next turn has something to do that no event announces.
+/// - `next_deadline`: when there is something to do, whatever happens.
+/// - `in_flight`: what it has begun and the core has to wait for before it stops. What has a
+///   session, or is on its way to the disk, is counted there.
+/// - `stop`: the machine stops, and nothing new is begun.
+macro_rules! services {
+    ($($(#[$doc:meta])* $field:ident: $service:ty {
+        has_work: $has_work:expr,
+        run: $run:expr,
+        can_go_on: $can_go_on:expr,
+        next_deadline: $next_deadline:expr,
+        in_flight: $in_flight:expr,
+        stop: $stop:expr,
+    })+) => {
+        /// The services of a core.
+        pub(crate) struct Services {
+            $($(#[$doc])* pub(crate) $field: $service,)+
+        }
+
+        impl Services {
+            /// Whether the next turn has something to do that no event announces.
+            #[inline]
+            pub(crate) fn can_go_on(&self) -> bool {
+                false $(|| {
+                    let can_go_on: fn(&$service) -> bool = $can_go_on;
+                    can_go_on(&self.$field)
+                })+
+            }
+
+            /// When one of them has something to do, whatever happens.
+            #[inline]
+            pub(crate) fn next_deadline(&self) -> Instant {
+                Instant::NEVER$(.min({
+                    let next_deadline: fn(&$service) -> Instant = $next_deadline;
+                    next_deadline(&self.$field)
+                }))+
+            }
+
+            /// What they have begun and the core has to wait for before it stops.
+            pub(crate) fn in_flight(&self) -> usize {
+                0 $(+ {
+                    let in_flight: fn(&$service) -> usize = $in_flight;
+                    in_flight(&self.$field)
+                })+
+            }
+        }
+
+        impl Server {
+            /// Services act that have something to do, in the order of the list.
+            #[inline]
+            pub(crate) fn run_services(&mut self, entropy: &mut dyn Entropy) {
+                $(
+                    let has_work: fn(&$service, &Parts) -> bool = $has_work;
+                    if has_work(&self.services.$field, &self.parts) {
+                        let run: fn(&mut Server, &mut dyn Entropy) = $run;
+                        run(self, entropy);
+                    }
+                )+
+            }
+
+            /// The machine stops: services begin nothing new.
+            pub(crate) fn stop_services(&mut self) {
+                $(
+                    let stop: fn(&mut Server) = $stop;
+                    stop(self);
+                )+
+            }
+        }
+    };
+}
+
+services! {
+    /// Acts only where a session does.
+    inbound: Inbound {
+        has_work: |_, _| false,
+        run: |_, _| (),
+        can_go_on: |_| false,
+        next_deadline: |_| Instant::NEVER,
+        in_flight: |_| 0,
+        stop: |_| (),
+    }
+    /// Acts only where a session does.
+    pop3: Pop3 {
+        has_work: |_, _| false,
+        run: |_, _| (),
+        can_go_on: |_| false,
+        next_deadline: |_| Instant::NEVER,
+        in_flight: |_| 0,
+        stop: |_| (),
+    }
+    /// Before the webmail, which answers what HTTP sessions ask it for.
+    web: Web {
+        has_work: |web, _| web.has_requests(),
+        run: |server, _| server.bring_requests(),
+        can_go_on: Web::has_requests,
+        next_deadline: |_| Instant::NEVER,
+        in_flight: |web| usize::from(web.has_requests()),
+        stop: |_| (),
+    }
+    /// Before the webmail, which gets what it has asked about the queue.
+    outbound: Outbound {
+        has_work: |outbound, parts| outbound.has_work(&parts.store.own.store, parts.turn.now),
+        run: Server::let_outbound_work,
+        can_go_on: Outbound::has_to_look,
+        next_deadline: |outbound| Instant::or_never(outbound.next_deadline()),
+        in_flight: Outbound::under_way,
+        stop: |server| server.let_outbound(Outbound::stop),
+    }
+    webmail: Webmail {
+        has_work: |webmail, parts| webmail.clerks.has_work(&parts.store.own.store),
+        run: Server::let_clerks_work,
+        can_go_on: |webmail| webmail.clerks.can_go_on(),
+        next_deadline: |_| Instant::NEVER,
+        in_flight: |webmail| webmail.clerks.under_way(),
+        stop: |_| (),
+    }
+    submission: Submission {
+        has_work: |submission, parts| submission.has_work(parts.turn.now),
+        run: |server, _| server.let_submission(Submission::run),
+        can_go_on: Submission::has_to_look,
+        next_deadline: |submission| Instant::or_never(submission.next_deadline()),
+        in_flight: Submission::under_way,
+        stop: |server| server.services.submission.stop(),
+    }
+    /// After those that ask about names.
+    names: Names {
+        has_work: |names, parts| names.is_stirred() || names.next_deadline() <= parts.turn.now,
+        run: |server, _| server.look_names_up(),
+        can_go_on: Names::is_stirred,
+        next_deadline: Names::next_deadline,
+        in_flight: Names::under_way,
+        stop: |server| server.services.names.stop(&mut server.parts.connections),
+    }
+    certificates: Certificates {
+        has_work: |certificates, parts| {
+            certificates.has_uploads() || certificates.is_to_look_at_ends(parts.turn.now)
+        },
+        run: |server, _| server.let_certificates(Certificates::run),
+        can_go_on: Certificates::can_take_up,
+        next_deadline: Certificates::next_deadline,
+        in_flight: |_| 0,
+        stop: |server| server.services.certificates.stop_reading(),
+    }
+}
+
+/// The webmail of this core's accounts.
+pub(crate) struct Webmail {
+    /// Its request handlers.
+    pub(crate) clerks: Clerks,
+    /// Rows that their lists had.
+    pub(crate) rows: WrittenRows,
+}
+
+impl Services {
+    /// What sessions act on.
+    #[inline]
+    pub(crate) fn with<'a>(&'a mut self, parts: &'a mut Parts) -> Context<'a> {
+        let Services { inbound, pop3, web, names, .. } = self;
+        Context { parts, inbound, pop3, web, names }
+    }
+}
+
+/// Each service acts on the parts that it uses.
+impl Server {
+    pub(crate) fn let_submission(&mut self, act: impl FnOnce(&mut Submission, &mut submission::Context<'_>)) {
+        let Parts { turn, store, directory, .. } = &mut self.parts;
+        act(&mut self.services.submission, &mut submission::Context { turn: *turn, store, directory });
+    }
+
+    #[inline(never)]
+    pub(crate) fn let_outbound(&mut self, act: impl FnOnce(&mut Outbound, &mut outbound::Context<'_>)) {
+        let Services { outbound, names, .. } = &mut self.services;
+        let Parts { turn, connections, store, directory, compute, signer, logins, console, .. } = &mut self.parts;
+        let turn = *turn;
+        let cx = outbound::Context { turn, connections, store, directory, names, compute, signer, logins, console };
+        act(outbound, &mut { cx });
+    }
+
+    fn let_outbound_work(&mut self, entropy: &mut dyn Entropy) {
+        self.let_outbound(Outbound::work);
+        self.tell_of_queue(entropy);
+    }
+
+    /// Takes to others what the certificates have for them.
+    pub(crate) fn let_certificates<R>(
+        &mut self,
+        act: impl FnOnce(&mut Certificates, &mut certificates::Context<'_>) -> R,
+    ) -> R {
+        let Parts { turn, connections, store, console, .. } = &mut self.parts;
+        let cx = &mut certificates::Context { turn: *turn, connections, store, console };
+        let result = act(&mut self.services.certificates, cx);
+        self.bring_events_of_certificates();
+        result
+    }
+
+    #[inline(never)]
+    fn bring_events_of_certificates(&mut self) {
+        while let Some(event) = self.services.certificates.next_event() {
+            let Parts { turn, connections, links, store, console, .. } = &mut self.parts;
+            match event {
+                Event::Upload(keeper, upload) => links.tell(keeper, Class::Answer, Message::Upload(upload)),
+                Event::Show(shown) => {
+                    let others = links.tell_others(Class::Answer, || Message::Certificates(Arc::clone(&shown)));
+                    let cx = &mut certificates::Context { turn: *turn, connections, store, console };
+                    self.services.certificates.others_are_told(others, cx);
+                }
+                Event::Shows(keeper) => links.tell(keeper, Class::Answer, Message::CertificatesShown),
+                Event::Replaced(ticket, replaced) => {
+                    let message = Message::Uploaded(ticket.frame, Box::new(replaced));
+                    links.tell(ticket.core, Class::Answer, message);
+                }
+                Event::PagesAreOutdated => self.services.web.forget_pages(),
+            }
+        }
+    }
+}

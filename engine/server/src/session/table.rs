@@ -1,0 +1,182 @@
+//! The sessions of a core: what happened to a connection, and what comes of what its session has
+//! asked for, is told to that session.
+//!
+//! Invariants:
+//! - A session stands in the slot of its connection, from the connection's first event to its last.
+//! - A session is told by the frame of its connection, whose generation says whether it is still
+//!   the same. One that has gone is told nothing.
+//! - The session of a connection is asked again for bytes that it left whenever anything happened
+//!   to it.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use connections::{Caller, Channel};
+use machine::{SERVICES, Security};
+use net::{ConnectionId, Service};
+use shards::Reply;
+use store::{AccountId, Outcome};
+use tasks::{Entry, FrameId};
+use webmail::told::Answer;
+
+use super::{Context, Session};
+
+/// Bytes that are read in one piece from what waits in a connection. More than the longest line of any protocol.
+const SCRATCH_BYTES: usize = 8192;
+
+/// The sessions of a core.
+pub(crate) struct Sessions {
+    /// The session of each connection, in the connection's slot.
+    slots: Vec<Option<Session>>,
+    /// Holds nothing from one call to the next.
+    scratch: Box<[u8; SCRATCH_BYTES]>,
+}
+
+impl Sessions {
+    /// None yet, of so many that there may be.
+    pub(crate) fn new(connections: usize) -> Sessions {
+        Sessions { slots: (0..connections).map(|_| None).collect(), scratch: Box::new([0; SCRATCH_BYTES]) }
+    }
+
+    /// How many slots there are.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The session in this slot.
+    pub(crate) fn in_slot(&mut self, slot: usize) -> Option<&mut Session> {
+        self.slots.get_mut(slot).and_then(Option::as_mut)
+    }
+
+    /// All sessions.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Session> {
+        self.slots.iter().flatten()
+    }
+
+    fn of(&mut self, frame: FrameId) -> Option<&mut Session> {
+        self.in_slot(frame.index()).filter(|session| session.caller.connection.0 == frame)
+    }
+
+    /// A client has connected to a service.
+    pub(crate) fn begins(&mut self, connection: ConnectionId, number: Service, peer: IpAddr, cx: &mut Context<'_>) {
+        let Some(service) = SERVICES.get(usize::from(number.0)) else { unreachable!("{number:?} has no listener") };
+        let channel = match service.security {
+            Security::None | Security::OnRequest => Channel::Plain,
+            Security::Implicit => Channel::Tls,
+        };
+        let caller = Caller { connection, address: peer, service: number, channel };
+        let mut session = Session::begin(service, caller, cx);
+        session.ask(cx);
+        if let Some(place) = self.slots.get_mut(connection.index()) {
+            assert!(place.is_none(), "a connection's slot is taken again only after its session ended");
+            *place = Some(session);
+        }
+        self.end_broken(cx);
+    }
+
+    /// Bytes lie in the frame that has just arrived. Answers whether the connection has a session.
+    pub(crate) fn bytes_arrived(&mut self, connection: ConnectionId, bytes: &mut [u8], cx: &mut Context<'_>) -> bool {
+        let Some(session) = self.of(connection.0) else { return false };
+        let taken = match session.caller.channel {
+            Channel::Plain => session.text_arrived(bytes, cx),
+            Channel::Tls => session.records_arrived(bytes, cx),
+        };
+        cx.parts.connections.keep(connection, bytes.get(taken..).unwrap_or_default());
+        session.ask(cx);
+        self.end_broken(cx);
+        true
+    }
+
+    /// There is more for the session of `frame`, or more room.
+    pub(crate) fn goes_on(&mut self, frame: FrameId, cx: &mut Context<'_>) {
+        if self.of(frame).is_some_and(|session| session.is_within_record(cx.parts)) {
+            return;
+        }
+        self.tell(frame, cx, |_, _| {});
+    }
+
+    pub(crate) fn woken(&mut self, frame: FrameId, entry: Entry, outcome: Outcome, cx: &mut Context<'_>) {
+        match self.of(frame) {
+            Some(_) => self.tell(frame, cx, |session, cx| session.woken(entry, outcome, cx)),
+            None if pop3_server::Point::of(entry) == Some(pop3_server::Point::Deleted) => {
+                cx.pop3.orphan_ended(frame, &mut cx.parts.store)
+            }
+            None => cx.parts.store.forget(outcome),
+        }
+    }
+
+    /// The owner of an account has replied to a question. What nothing waits for goes home.
+    pub(crate) fn replied(&mut self, frame: FrameId, reply: Reply, cx: &mut Context<'_>) {
+        let mut reply = Some(reply);
+        self.tell(frame, cx, |session, cx| session.replied(&mut reply, cx));
+        if let Some(unwanted) = reply {
+            cx.parts.store.give_back_reply(unwanted);
+        }
+    }
+
+    /// A request handler has answered what the client asked for.
+    pub(crate) fn visit_answered(&mut self, frame: FrameId, answer: Answer, cx: &mut Context<'_>) {
+        cx.web.answered(answer.form_bytes);
+        if self.of(frame).is_none()
+            && let Some(number) = answer.told.number()
+        {
+            cx.web.leave(number);
+        }
+        self.tell(frame, cx, |session, cx| session.visit_answered(answer.told, cx));
+    }
+
+    /// The connection is over.
+    pub(crate) fn ends(&mut self, frame: FrameId, cx: &mut Context<'_>) {
+        if self.of(frame).is_some()
+            && let Some(session) = self.slots.get_mut(frame.index()).and_then(Option::take)
+        {
+            session.ended(cx);
+        }
+    }
+
+    /// Tells the session of `frame` something, and lets it go on from there as far as it comes.
+    pub(crate) fn tell(
+        &mut self,
+        frame: FrameId,
+        cx: &mut Context<'_>,
+        news: impl FnOnce(&mut Session, &mut Context<'_>),
+    ) {
+        let Some(session) = self.slots.get_mut(frame.index()).and_then(Option::as_mut) else { return };
+        if session.caller.connection.0 != frame {
+            return;
+        }
+        news(session, cx);
+        session.go_on(cx, self.scratch.as_mut_slice());
+        session.ask(cx);
+        self.end_broken(cx);
+    }
+
+    /// Tells every session the same.
+    pub(crate) fn tell_all(&mut self, cx: &mut Context<'_>, news: impl Fn(&mut Session, &mut Context<'_>)) {
+        for slot in 0..self.slots.len() {
+            if let Some(session) = self.in_slot(slot) {
+                let frame = session.caller.connection.0;
+                self.tell(frame, cx, &news);
+            }
+        }
+    }
+
+    /// Ends the sessions of this core that have logged in by a password that an account no longer
+    /// has.
+    pub(crate) fn end_those_of(&mut self, account: AccountId, cx: &mut Context<'_>) {
+        for slot in 0..self.slots.len() {
+            if let Some(session) = self.in_slot(slot).filter(|session| session.is_of(account)) {
+                let frame = session.caller.connection.0;
+                self.tell(frame, cx, |session, cx| session.password_changed(account, cx));
+            }
+        }
+    }
+
+    /// Ends the session whose connection was reset by us: no event will say so.
+    fn end_broken(&mut self, cx: &mut Context<'_>) {
+        if let Some(connection) = cx.parts.connections.take_reset() {
+            self.ends(connection.0, cx);
+        }
+    }
+}
