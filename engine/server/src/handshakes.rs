@@ -45,7 +45,7 @@ impl Session {
     /// A record of the handshake is there.
     pub(crate) fn handshake_is_due(&mut self, parts: &mut Parts) {
         let connection = self.caller.connection;
-        let Talk::Handshake(handshake) = &mut self.talk else { return };
+        let Talk::Handshake(handshake) = &mut self.talk else { unreachable!("only a handshake has such records") };
         if !parts.connections.has_room_for_handshake(connection) {
             handshake.stage = Stage::Room;
             return;
@@ -59,7 +59,7 @@ impl Session {
     pub(crate) fn handshake_resumed(&mut self, cx: &mut Context<'_>) {
         let parts = &mut *cx.parts;
         let frame = self.caller.connection.0;
-        let Talk::Handshake(handshake) = &mut self.talk else { return };
+        let Talk::Handshake(handshake) = &mut self.talk else { unreachable!("it is in a handshake") };
         if !parts.connections.has_entered(TurnGate::Handshake, frame) {
             return;
         }

@@ -20,11 +20,11 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use certificates::Certificates;
+use compute::Compute;
 use configuration::{Password, User};
 use machine::{Entropy, Instant, Micros};
 use sasl::Derivation;
-use shards::Archive;
-use store::{AccountId, NewAccount, NewPassword, Outcome, Refusal, State, WhyReadOnly};
+use store::{AccountInfo, NewAccount, NewPassword, Outcome, Refusal, State, WhyReadOnly};
 use tasks::{Continuation, FrameId, Subsystem};
 
 use crate::parts::Parts;
@@ -108,10 +108,14 @@ impl Making {
         }
         while let Some(user) = self.users.pop() {
             let account = parts.store.own.store.find(user.address.as_str());
-            if !account.is_some_and(|account| is_as_configured(account, &user.password, parts)) {
+            let Some(known) = account.and_then(|account| parts.store.own.store.account(account)) else {
+                return self.begin_account(user, parts, entropy);
+            };
+            let has_replaced = !known.replaced().is_empty();
+            if !is_as_configured(&known, &user.password, &mut parts.compute) {
                 return self.begin_account(user, parts, entropy);
             }
-            if account.is_some_and(|account| has_replaced(account, &parts.store)) {
+            if has_replaced {
                 return Made::Some;
             }
         }
@@ -224,15 +228,8 @@ impl Making {
     }
 }
 
-/// Whether the owner of the account has put another password in place of the configuration's.
-fn has_replaced(account: AccountId, store: &Archive) -> bool {
-    store.own.store.account(account).is_some_and(|known| !known.replaced().is_empty())
-}
-
 /// Whether the configuration says the password that it said when the account was made, or last got one from it, as far as that is asked.
-fn is_as_configured(account: AccountId, password: &Password, parts: &mut Parts) -> bool {
-    let Parts { store, compute, .. } = parts;
-    let Some(known) = store.own.store.account(account) else { return false };
+fn is_as_configured(known: &AccountInfo<'_>, password: &Password, compute: &mut Compute) -> bool {
     let before = if known.replaced().is_empty() { known.password_hash() } else { known.replaced() };
     match password {
         Password::Plain(_) if known.replaced().is_empty() => true,

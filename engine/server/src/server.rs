@@ -49,7 +49,7 @@ impl Server {
                     self.let_sessions(|sessions, cx| sessions.begins(connection, service, peer.ip(), cx))
                 }
                 Event::Data { connection, ref bytes } => {
-                    let bytes = frame.get_mut(bytes.clone()).unwrap_or_default();
+                    let Some(bytes) = frame.get_mut(bytes.clone()) else { unreachable!("they lie in the frame") };
                     if !self.let_sessions(|sessions, cx| sessions.bytes_arrived(connection, bytes, cx)) {
                         self.bytes_without_session(connection, bytes);
                     }

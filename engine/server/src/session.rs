@@ -120,8 +120,7 @@ impl Talk {
         match protocol {
             Protocol::Smtp | Protocol::Submission => Talk::Smtp(SmtpConversation::secured(&mut cx.smtp(caller))),
             Protocol::Pop3 => Talk::Pop3(pop3_server::Pop3Conversation::secured(&mut cx.pop3(caller))),
-            // Nobody can ask for it there.
-            Protocol::Http | Protocol::Http2 => Talk::ToBeGreeted(protocol),
+            Protocol::Http | Protocol::Http2 => unreachable!("{protocol:?} has no word that asks for TLS"),
         }
     }
 }
@@ -314,16 +313,14 @@ impl Session {
 
     /// Something came of the certificate that the client sent.
     pub(crate) fn certificate_replaced(&mut self, replaced: Replaced, cx: &mut Context<'_>) {
-        if let Talk::Http(talk) = &mut self.talk {
-            talk.replied(certificates::reply_to(replaced), &mut cx.http(self.caller));
-        }
+        let Talk::Http(talk) = &mut self.talk else { unreachable!("only HTTP sends certificates") };
+        talk.replied(certificates::reply_to(replaced), &mut cx.http(self.caller));
     }
 
     /// A clerk has answered what the client asked for.
     pub(crate) fn visit_answered(&mut self, told: Told, cx: &mut Context<'_>) {
-        if let Talk::Http(talk) = &mut self.talk {
-            talk.visit_answered(told, &mut cx.http(self.caller));
-        }
+        let Talk::Http(talk) = &mut self.talk else { unreachable!("only HTTP asks for the webmail") };
+        talk.visit_answered(told, &mut cx.http(self.caller));
     }
 
     /// This came of a question about a name.
@@ -355,7 +352,7 @@ impl Session {
                 cx.parts.connections.set_deadline(cx.parts.turn.now, self.caller.connection, Some(GREETING_PATIENCE));
             }
             Talk::ToBeGreeted(_) => cx.parts.connections.reset(self.caller.connection),
-            Talk::Over => {}
+            Talk::Over => unreachable!("it waits for nothing"),
         }
     }
 
@@ -431,7 +428,8 @@ impl Session {
         }
         loop {
             let waiting = cx.parts.connections.copy_waiting(self.caller.connection, scratch);
-            let taken = self.text_arrived(scratch.get(..waiting).unwrap_or_default(), cx);
+            let Some(text) = scratch.get(..waiting) else { unreachable!("no more is copied than there is room") };
+            let taken = self.text_arrived(text, cx);
             if taken == 0 {
                 return;
             }

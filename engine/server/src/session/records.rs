@@ -53,19 +53,15 @@ impl Session {
             if self.waits_for() == WaitsFor::Nothing {
                 return bytes.len();
             }
-            let (count, event) = cx.parts.connections.open(
-                cx.parts.turn,
-                connection,
-                bytes.get_mut(done..).unwrap_or_default(),
-                opening,
-            );
+            let Some(left) = bytes.get_mut(done..) else { unreachable!("no more is done than there is") };
+            let (count, event) = cx.parts.connections.open(cx.parts.turn, connection, left, opening);
             done += count;
             if cx.parts.connections.is_reset() {
                 return bytes.len();
             }
             match event {
                 Event::Plaintext(length) => {
-                    let text = bytes.get(done..done + length).unwrap_or_default();
+                    let Some(text) = bytes.get(done..done + length) else { unreachable!("it was opened in place") };
                     let taken = self.text_arrived(text, cx);
                     if cx.parts.connections.is_reset() {
                         return bytes.len();

@@ -68,10 +68,9 @@ impl Sessions {
         let caller = Caller { connection, address: peer, service: number, channel };
         let mut session = Session::begin(service, caller, cx);
         session.ask(cx);
-        if let Some(place) = self.slots.get_mut(connection.index()) {
-            assert!(place.is_none(), "a connection's slot is taken again only after its session ended");
-            *place = Some(session);
-        }
+        let Some(place) = self.slots.get_mut(connection.index()) else { unreachable!("each connection has a slot") };
+        assert!(place.is_none(), "a connection's slot is taken again only after its session ended");
+        *place = Some(session);
         self.end_broken(cx);
     }
 
@@ -82,7 +81,8 @@ impl Sessions {
             Channel::Plain => session.text_arrived(bytes, cx),
             Channel::Tls => session.records_arrived(bytes, cx),
         };
-        cx.parts.connections.keep(connection, bytes.get(taken..).unwrap_or_default());
+        let Some(left) = bytes.get(taken..) else { unreachable!("a session takes no more than there is") };
+        cx.parts.connections.keep(connection, left);
         session.ask(cx);
         self.end_broken(cx);
         true
