@@ -266,10 +266,12 @@ impl Courier {
         }
     }
 
-    /// Whether it asks for the same again: the store has too much to do, or no room for a mark. An
-    /// attempt that ended without the mark would deliver everything once more.
+    /// Whether it asks for the same again: the store has too much to do, or cannot write a mark, for
+    /// it has no room, or the disk fails. An attempt that ended without the mark would deliver
+    /// everything once more when the disk takes writes again.
     fn has_to_insist(&self, refusal: Refusal) -> bool {
-        refusal == Refusal::Busy || (self.stage, refusal) == (Stage::Marked, Refusal::DiskFull)
+        let is_mark = self.stage == Stage::Marked;
+        refusal == Refusal::Busy || is_mark && matches!(refusal, Refusal::DiskFull | Refusal::ReadOnly)
     }
 
     /// The same of what the store has answered later. A delivery that was refused is over: it is

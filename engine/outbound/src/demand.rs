@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 
 use dns::{Knowledge, Missing, Name, Question, Record, RecordKind};
 use relay::route::{Hop, Route, Target, Unroutable, Us, route};
-use relay::sts::Mode;
+use relay::sts::{Mode, Policy};
 use tls::Published;
 
 use super::context::Context;
@@ -26,13 +26,20 @@ pub(super) enum Found {
     Inquiry(Box<Inquiry>),
 }
 
+/// What came of the fetch of a domain's policy in this attempt.
+pub(super) enum FetchedPolicy {
+    NotTried,
+    Tried(Option<Box<Policy>>),
+}
+
 /// The hosts that take a domain's mail, or why one is not to be called; or why there are none.
 ///
 /// Errors: [`Missing`] says what has to be known first.
 pub(super) fn find(
     domain: &str,
     (us, random): (&Us<'_>, u64),
-    (policies, parts): (&Policies, &Context<'_>),
+    (policies, fetched): (&Policies, &FetchedPolicy),
+    parts: &Context<'_>,
     knowledge: &Knowledge,
 ) -> Result<Result<Found, Unroutable>, Missing> {
     let (hops, missing) = match route(&Target::Domain(smtp::Domain::Name(domain)), us, random, knowledge)? {
@@ -41,9 +48,12 @@ pub(super) fn find(
     };
     let policy = match policies.of(domain, knowledge, parts.turn.now)? {
         Look::Known(policy) => policy,
-        Look::Fetch(id) => match Inquiry::about(domain, id, (us, random), knowledge, parts.turn.now)? {
-            Some(inquiry) => return Ok(Ok(Found::Inquiry(Box::new(inquiry)))),
-            None => None,
+        Look::Fetch(id, known) => match fetched {
+            FetchedPolicy::Tried(fetched) => fetched.as_deref().or(known),
+            FetchedPolicy::NotTried => match Inquiry::about(domain, id, (us, random), knowledge, parts.turn.now)? {
+                Some(inquiry) => return Ok(Ok(Found::Inquiry(Box::new(inquiry)))),
+                None => known,
+            },
         },
     };
     let policy = policy.filter(|policy| policy.mode == Mode::Enforce);

@@ -6,6 +6,7 @@
 //!
 //! Answers to: RFC 8461 section 3.3.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 use core::net::SocketAddr;
@@ -14,7 +15,7 @@ use connections::{Identity, Owner, Stir, Wire};
 use dns::{Knowledge, Missing, Name};
 use machine::{Instant, Micros};
 use relay::route::{Route, Target, Us, route};
-use relay::sts::PolicyId;
+use relay::sts::{Policy, PolicyId};
 use relay::tally::{Rule, Shortfall};
 use relay::{Fetch, Lost, Speaker};
 
@@ -47,14 +48,13 @@ struct ServerConnection {
 }
 
 /// How far a fetch has come by a step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fetching {
     /// It waits for the server.
     Waits,
     /// Nothing came from this address: the next one can be called.
     NextAddress,
-    /// The policy is known, or that there is none. The connection is ended in good order.
-    Over,
+    /// The policy was fetched, or `None`: it is at no address. There is no connection any more.
+    Over(Option<Box<Policy>>),
 }
 
 impl Inquiry {
@@ -85,11 +85,12 @@ impl Inquiry {
         match fetch.outcome() {
             None => Fetching::Waits,
             Some(Ok(policy)) => {
-                cx.queue.policies.learn(&self.domain, self.id.clone(), Some(policy), cx.parts.turn.now);
+                let policy = Box::new(policy.clone());
+                cx.queue.policies.learn(&self.domain, self.id.clone(), Some(&policy), cx.parts.turn.now);
                 wire.close(cx.parts.turn, cx.parts.connections);
                 self.connection = None;
                 cx.queue.deadlines.cancel(cx.frame);
-                Fetching::Over
+                Fetching::Over(Some(policy))
             }
             Some(Err(why)) => {
                 self.shortfall = why;
@@ -105,7 +106,7 @@ impl Inquiry {
         let Some(address) = address else {
             cx.queue.policies.learn(&self.domain, self.id.clone(), None, parts.turn.now);
             cx.queue.count_tls(&self.domain, Rule::Sts, Err(self.shortfall), parts.turn.wall);
-            return Fetching::Over;
+            return Fetching::Over(None);
         };
         let called = Some(self.server.as_str().to_string());
         let at = (parts.turn, &mut *parts.connections);

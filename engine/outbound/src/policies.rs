@@ -9,9 +9,15 @@
 //! Invariants:
 //! - What is known holds until its time is over, whatever is announced meanwhile and whether or not its server can be reached: who stands in between can only keep us from a first look.
 //! - A server from which nothing came is left alone for [`PAUSE`].
-//! - There are at most [`POLICIES_MAX`] domains of which something is known, and [`BYTES_MAX`] in all; who has to go is whose time is over first.
+//! - There are at most [`POLICIES_MAX`] domains of which something is known, and [`BYTES_MAX`] in all.
+//!   The one that ends first has to go, but never the one that was just learnt. A policy of more
+//!   than [`KEPT_BYTES_MAX`] is not kept, so a few domains cannot push out all others.
+//! - An attempt fetches a policy once, and holds to what came of that, be it kept here or not.
 //!
 //! Answers to: RFC 8461 sections 3.3, 5 and 5.1.
+
+#[cfg(test)]
+mod tests;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -22,6 +28,8 @@ use relay::sts::{Policy, PolicyId, announced};
 
 const POLICIES_MAX: usize = 512;
 const BYTES_MAX: usize = 1 << 20;
+/// The largest policy that is kept: hundreds of hosts.
+const KEPT_BYTES_MAX: usize = BYTES_MAX / 64;
 
 /// How long after a fetch of which nothing came there is no other.
 const PAUSE: Micros = Micros::from_secs(300);
@@ -45,8 +53,8 @@ struct Known {
 pub(super) enum Look<'a> {
     /// This holds, or there is none.
     Known(Option<&'a Policy>),
-    /// This version is to be fetched first.
-    Fetch(PolicyId),
+    /// This version is to be fetched first. If that fails, this holds.
+    Fetch(PolicyId, Option<&'a Policy>),
 }
 
 impl Policies {
@@ -61,8 +69,8 @@ impl Policies {
         let policy = known.filter(|known| now < known.until).and_then(|known| known.policy.as_ref());
         let is_paused = known.is_some_and(|known| now < known.pause);
         Ok(match (announced, policy) {
-            (Some(id), Some((known, _))) if id != *known && !is_paused => Look::Fetch(id),
-            (Some(id), None) if !is_paused => Look::Fetch(id),
+            (Some(id), Some((known, policy))) if id != *known && !is_paused => Look::Fetch(id, Some(policy)),
+            (Some(id), None) if !is_paused => Look::Fetch(id, None),
             (_, policy) => Look::Known(policy.map(|(_, policy)| policy)),
         })
     }
@@ -70,6 +78,8 @@ impl Policies {
     /// This came of a fetch.
     pub(super) fn learn(&mut self, domain: &str, id: PolicyId, fetched: Option<&Policy>, now: Instant) {
         match fetched {
+            // What was known of it is another version.
+            Some(policy) if policy.bytes() > KEPT_BYTES_MAX => drop(self.known.remove(domain)),
             Some(policy) => {
                 let (until, policy) = (now + policy.max_age, Some((id, policy.clone())));
                 self.known.insert(domain.into(), Known { policy, until, pause: Instant::START });
@@ -81,8 +91,10 @@ impl Policies {
             }
         }
         while self.known.len() > POLICIES_MAX || self.bytes() > BYTES_MAX {
-            let first = self.known.iter().min_by_key(|(_, known)| known.until).map(|(domain, _)| domain.clone());
-            first.into_iter().for_each(|domain| drop(self.known.remove(&domain)));
+            let others = self.known.iter().filter(|(known, _)| ***known != *domain);
+            let first = others.min_by_key(|(_, known)| known.until).map(|(domain, _)| domain.clone());
+            let Some(first) = first else { unreachable!("one domain takes more than all may") };
+            self.known.remove(&first);
         }
     }
 

@@ -19,12 +19,13 @@ use alloc::vec::Vec;
 use configuration::Way as Leaving;
 use dns::{Knowledge, Missing, Name, Question};
 use relay::route::Unroutable;
+use relay::sts::Policy;
 use relay::{Cause, Lost, Outcome, Reason, Stage as Talk};
 use resolver::{Known, QuestionNumber};
 
 use super::attempt::AttemptCx;
 use super::connection::{CALL_PATIENCE, OutboundConnection, Outcomes};
-use super::demand::{Found, find};
+use super::demand::{FetchedPolicy, Found, find};
 use super::host::{Barred, Host};
 use super::inquiring::Inquiry;
 use super::stages::{Come, Reporter, Taken, bits};
@@ -46,6 +47,8 @@ pub(super) struct Road {
     hosts: VecDeque<Result<Host, Barred>>,
     /// The result with the hosts that were called.
     missed: Option<Come>,
+    /// What came of the fetch of the domain's policy.
+    fetched: FetchedPolicy,
 }
 
 /// What is known of the hosts.
@@ -99,6 +102,7 @@ impl Road {
             asked: None,
             hosts: VecDeque::new(),
             missed: None,
+            fetched: FetchedPolicy::NotTried,
         }
     }
 
@@ -124,14 +128,14 @@ impl Road {
 
     /// Looks up the hosts.
     pub(super) fn seek(&mut self, cx: &mut AttemptCx<'_, '_>) -> Sought {
-        let Road { destination, leaving, random, knowledge, .. } = self;
+        let Road { destination, leaving, random, knowledge, fetched, .. } = self;
         let ourselves = cx.queue.config.ourselves(cx.parts.connections.net());
         let us = ourselves.us();
         let hosts = match leaving {
             Leaving::By(smarthost) => {
                 smarthosts::hosts(smarthost, &us, *random, knowledge).map(|hosts| hosts.map(Found::Hosts))
             }
-            Leaving::Direct => find(destination, (&us, *random), (&cx.queue.policies, &*cx.parts), knowledge),
+            Leaving::Direct => find(destination, (&us, *random), (&cx.queue.policies, fetched), &*cx.parts, knowledge),
         };
         match hosts {
             Err(Missing(question)) => {
@@ -155,6 +159,11 @@ impl Road {
         let is_asked = asked.is_some();
         asked.into_iter().for_each(|(_, question)| self.knowledge.learn(question, known.clone()));
         is_asked
+    }
+
+    /// This came of the fetch of the domain's policy, which is not fetched again.
+    pub(super) fn policy_fetched(&mut self, policy: Option<Box<Policy>>) {
+        self.fetched = FetchedPolicy::Tried(policy);
     }
 
     /// Calls the next host.
@@ -191,6 +200,7 @@ impl Road {
     pub(super) fn heard(&mut self, connection: &mut OutboundConnection, condition: Readability) -> HostAnswer {
         if connection.was_over() {
             (self.knowledge, self.asked, self.missed) = (Knowledge::default(), None, None);
+            self.fetched = FetchedPolicy::NotTried;
             self.hosts.clear();
             return HostAnswer::Anew;
         }

@@ -49,7 +49,10 @@ impl Courier {
         match inquiry.go_on(cx) {
             Fetching::Waits => return StepResult::Waits,
             Fetching::NextAddress => {}
-            Fetching::Over => (self.inquiry, self.stage) = (None, Stage::Sought),
+            Fetching::Over(policy) => {
+                self.road().policy_fetched(policy);
+                (self.inquiry, self.stage) = (None, Stage::Sought);
+            }
         }
         StepResult::GoesOn
     }

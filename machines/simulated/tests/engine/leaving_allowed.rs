@@ -111,6 +111,27 @@ fn a_host_that_the_policy_allows_and_that_is_vouched_for_gets_the_letter() {
     }
 }
 
+/// Such a policy is fetched for each message, once, and binds it.
+#[test]
+fn policy_that_is_not_kept_binds_the_message_it_is_fetched_for() {
+    let hosts: String = (0..2_000).map(|number| format!("mx: mx{number}.far.test\r\n")).collect();
+    let of_no_time = policy("enforce", "mx.far.test").replace("864000", "0");
+    let large = policy("enforce", "mx.far.test").replace("max_age", &[&hosts, "max_age"].concat());
+    for (seed, policy) in [(866, of_no_time), (867, large)] {
+        let mut allowed = around(seed, &policy, Secrecy::Tls13, valid);
+        for count in 1..=2 {
+            allowed.submit();
+            allowed.pass(120);
+            allowed.arrived(count, true);
+            assert_eq!(allowed.web.asked.len(), count);
+        }
+        let mut refused = around(seed, &policy, Secrecy::Tls13, shown);
+        refused.submit();
+        refused.nothing_goes("showed no certificate that is valid for its name");
+        refused.room.until_nothing_is_in_use();
+    }
+}
+
 #[test]
 fn a_host_that_does_not_keep_to_the_policy_is_sent_nothing_and_the_sender_hears_why() {
     for (seed, host, secrecy, shows, why) in [

@@ -97,6 +97,12 @@ fn what_the_disk_does_not_note_is_not_sent_again_and_nothing_else_leaves() {
         world.pass(&mut room, 7200);
         let to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
         assert_eq!(to, ["carol@far.test"]);
+        // The mark is made when the disk works again, so the message does not leave once more.
+        room.machine.disk.mood = DiskMood::Works;
+        world.pass(&mut room, 7200);
+        let to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
+        assert_eq!(to, ["carol@far.test", "dave@far.test"]);
+        room.until_nothing_is_in_use();
     }
 }
 
