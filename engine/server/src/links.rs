@@ -10,7 +10,8 @@ use net::{NetMessage, Parcel};
 use outbound::{QueueAsked, QueueTold};
 use resolver::NameMessage;
 use tasks::FrameId;
-use webmail::told::{Asked, Replied};
+use webmail::Request;
+use webmail::told::Replied;
 
 /// What one core tells another.
 pub(crate) enum Message {
@@ -22,10 +23,10 @@ pub(crate) enum Message {
     Parcel(Box<Parcel>),
     /// It was sent, and comes home.
     ParcelSent(Box<Parcel>),
-    /// To the webmail's request handlers.
-    ClerksAsked(Asked),
+    /// From the session of this frame to the webmail's request handlers.
+    ClerksAsked(FrameId, Box<Request>),
     /// From them.
-    ClerksReplied(Replied),
+    ClerksReplied(Box<Replied>),
     /// A request handler of this frame asks about entries of the queue that the core owns.
     QueueAsked(FrameId, Box<QueueAsked>),
     /// The reply to it.

@@ -317,10 +317,10 @@ impl Session {
         talk.replied(certificates::reply_to(replaced), &mut cx.http(self.caller));
     }
 
-    /// A clerk has answered what the client asked for.
-    pub(crate) fn visit_answered(&mut self, told: Told, cx: &mut Context<'_>) {
+    /// The webmail has answered what the client asked for, or tells what follows.
+    pub(crate) fn webmail_replied(&mut self, told: Told, cx: &mut Context<'_>) {
         let Talk::Http(talk) = &mut self.talk else { unreachable!("only HTTP asks for the webmail") };
-        talk.visit_answered(told, &mut cx.http(self.caller));
+        talk.webmail_replied(told, &mut cx.http(self.caller));
     }
 
     /// This came of a question about a name.

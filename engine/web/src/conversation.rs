@@ -15,8 +15,9 @@ use budget::Charge;
 use certificates::{UPLOAD_BYTES_MAX, Wish, described};
 use http::{Admission, Reply, Status};
 use mail::PasswordMark;
+use store::AccountId;
 use webmail::told::Told;
-use webmail::{Arrival, Visit};
+use webmail::{Arrival, Request};
 
 use super::context::{Context, HttpCall};
 use super::errand::{BUSY, Errand, Purpose, Refused};
@@ -158,11 +159,10 @@ impl HttpConversation {
         let decision = match self.errand.as_deref_mut() {
             None => return,
             Some(Errand::Turn(_) | Errand::Admission(_)) => None,
-            Some(Errand::Making(account, making)) => {
-                let account = *account;
-                if let Some(visit) = making.step(call) {
+            Some(Errand::Making(making)) => {
+                if let Some(request) = making.step(call) {
                     self.errand = None;
-                    call.web.visit(account, call.caller.connection.0, visit);
+                    call.web.ask(call.caller.connection.0, request);
                 }
                 return;
             }
@@ -190,12 +190,13 @@ impl HttpConversation {
                     (Some(Decision::Granted(account)), Purpose::Webmail { program, next, kept, .. }) => {
                         let hash = call.cx.store.account(account).map_or("", |known| known.password_hash);
                         let arrival = Arrival { password: PasswordMark::of(hash), from: call.caller.address, program };
-                        call.web.visit(account, call.caller.connection.0, Visit::Begin(account, arrival, next, kept));
+                        call.web.ask(call.caller.connection.0, Request::Begin(account, arrival, next, kept));
                     }
-                    (Some(Decision::Granted(_)), Purpose::Password(account, new)) => {
+                    (Some(Decision::Granted(_)), Purpose::Password(new)) => {
+                        let account = AccountId::from_bits(new.ticket.account);
                         let hash = call.cx.store.account(account).map_or("", |known| known.password_hash);
                         let making = Box::new(Making::begin(new, PasswordMark::of(hash), call));
-                        self.errand = Some(Box::new(Errand::Making(account, making)));
+                        self.errand = Some(Box::new(Errand::Making(making)));
                     }
                     (decision, purpose) => {
                         let has_too_many = matches!(decision, Some(Decision::TooMany));
@@ -203,7 +204,7 @@ impl HttpConversation {
                     }
                 }
             }
-            Some(Errand::Knock { .. } | Errand::Letter { .. } | Errand::Making(..)) | None => {}
+            Some(Errand::Knock { .. } | Errand::Letter { .. } | Errand::Making(_)) | None => {}
         }
     }
 
@@ -211,14 +212,14 @@ impl HttpConversation {
     fn refused(&mut self, purpose: &Purpose, has_too_many: bool, call: &mut HttpCall<'_>) {
         match purpose.refused(has_too_many, &call.web.hostname) {
             Refused::Reply(reply) => self.replied(reply, call),
-            Refused::Visit(account, visit) => call.web.visit(account, call.caller.connection.0, visit),
+            Refused::Ask(request) => call.web.ask(call.caller.connection.0, request),
         }
     }
 
     /// A body may come, if there is memory for it.
     fn admit(&mut self, admission: Admission, call: &mut HttpCall<'_>) {
         if call.web.bodies + admission.memory > call.web.bodies_max {
-            admission.number.into_iter().for_each(|number| call.web.leave(number));
+            admission.number.into_iter().for_each(|number| call.web.leave(call.caller.connection.0, number));
             return self.replied(Reply::text(Status::ServiceUnavailable, BUSY.into()), call);
         }
         call.web.bodies += admission.memory;
@@ -242,7 +243,7 @@ impl HttpConversation {
     pub fn replied(&mut self, reply: Reply, call: &mut HttpCall<'_>) {
         let has_room = call.web.replies + reply.body_bytes() <= call.web.bodies_max;
         if let Some(number) = reply.number().filter(|_| !has_room) {
-            call.web.leave(number);
+            call.web.leave(call.caller.connection.0, number);
         }
         let reply = if has_room { reply } else { Reply::text(Status::ServiceUnavailable, BUSY.into()) };
         self.with(call, |session, host| session.replied(reply, host));
@@ -280,13 +281,13 @@ impl HttpConversation {
                 let Context { logins, compute, turn, .. } = &mut call.cx;
                 logins.abandon(attempt, turn.now, compute);
             }
-            Some(Errand::Making(_, making)) => making.abandoned(call.cx.compute),
+            Some(Errand::Making(making)) => making.abandoned(call.cx.compute),
             Some(Errand::Turn(_) | Errand::Admission(_) | Errand::Knock { .. } | Errand::Letter { .. }) | None => {}
         }
     }
 
     /// The core to which a request was sent has answered.
-    pub fn visit_answered(&mut self, told: Told, call: &mut HttpCall<'_>) {
+    pub fn webmail_replied(&mut self, told: Told, call: &mut HttpCall<'_>) {
         self.errand_answered(told, call);
         self.settle(call);
     }
@@ -308,7 +309,7 @@ impl HttpConversation {
             (Told::Awaited(number), Some(Errand::Letter { bytes, memory })) => {
                 self.admit(Admission { bytes, memory, number: Some(number) }, call);
             }
-            (Told::Awaited(number), _) => call.web.leave(number),
+            (Told::Awaited(number), _) => call.web.leave(call.caller.connection.0, number),
             (Told::Stranger, _) => self.replied(webmail::login(), call),
             (Told::Admitted | Told::Taken(_) | Told::More(..) | Told::NoMore(..), _) => {}
         }

@@ -7,8 +7,7 @@ use accounts::logins::Attempt;
 use certificates::{Wish, unknown};
 use http::{Question, Reply, Status};
 use sasl::{Credentials, Proof};
-use store::AccountId;
-use webmail::{Destination, Draft, NewPassword, NotProved, Visit};
+use webmail::{Destination, Draft, NewPassword, NotProved, Request};
 
 use super::context::HttpCall;
 use super::passwords::Making;
@@ -37,16 +36,16 @@ pub(super) enum Errand {
         /// What for.
         purpose: Purpose,
     },
-    /// A new password is made ready, for this account.
-    Making(AccountId, Box<Making>),
+    /// A new password is made ready.
+    Making(Box<Making>),
 }
 
 /// What somebody says for who he is.
 pub(super) enum Purpose {
     /// He wants something with the certificates.
     Certificates(Wish),
-    /// He wants another password for this account.
-    Password(AccountId, Box<NewPassword>),
+    /// He wants another password.
+    Password(Box<NewPassword>),
     /// He wants to read his mail.
     Webmail {
         /// The name that he said.
@@ -95,7 +94,7 @@ impl Errand {
             Errand::Turn(reply) => reply.kept_bytes() + reply.body_bytes(),
             Errand::Admission(_) | Errand::Knock { .. } | Errand::Letter { .. } => 0,
             Errand::Login { attempt, purpose } => attempt.kept_bytes() + purpose.kept_bytes(),
-            Errand::Making(_, making) => size_of::<Making>() + making.kept_bytes(),
+            Errand::Making(making) => size_of::<Making>() + making.kept_bytes(),
         }
     }
 
@@ -109,8 +108,8 @@ impl Errand {
 pub(super) enum Refused {
     /// This is said.
     Reply(Reply),
-    /// Those say it who have the account.
-    Visit(AccountId, Visit),
+    /// The core that owns the account answers this.
+    Ask(Request),
 }
 
 impl Purpose {
@@ -118,7 +117,7 @@ impl Purpose {
     fn kept_bytes(&self) -> usize {
         match self {
             Purpose::Certificates(_) => 0,
-            Purpose::Password(_, new) => new.kept_bytes(),
+            Purpose::Password(new) => new.kept_bytes(),
             Purpose::Webmail { name, program, next, kept } => {
                 let kept = kept.as_ref().map_or(0, |draft| draft.kept_bytes());
                 name.len() + program.len() + next.as_str().len() + kept
@@ -129,10 +128,9 @@ impl Purpose {
     /// What comes of it for who is not who he says.
     pub(super) fn refused(&self, has_too_many: bool, hostname: &str) -> Refused {
         Refused::Reply(match self {
-            Purpose::Password(account, new) => {
+            Purpose::Password(new) => {
                 let why = if has_too_many { NotProved::TooMany } else { NotProved::Wrong };
-                let visit = Visit::SetPassword(new.ticket.clone(), new.token.clone(), Err(why));
-                return Refused::Visit(*account, visit);
+                return Refused::Ask(Request::SetPassword(new.ticket.clone(), new.token.clone(), Err(why)));
             }
             Purpose::Certificates(_) if has_too_many => Reply::refusal(Status::TooManyRequests),
             Purpose::Certificates(_) => unknown(),

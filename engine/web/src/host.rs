@@ -12,10 +12,10 @@ use connections::Channel;
 use http::{DATE_BYTES, Exchange, Method, Question, Remembered, Reply, Secrecy, Site, Status};
 use machine::{Micros, Piece};
 use tls::Text;
+use webmail::Request;
 
 use super::context::HttpCall;
 use super::errand::Errand;
-use super::shared::WebRequest;
 
 /// Bytes of a file that are queued as one piece.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -36,6 +36,12 @@ pub struct HttpHost<'a, 'c> {
     pub(super) charge: &'a Charge,
     /// How many bytes may wait for the client when a response is begun.
     pub(super) unread_bytes_max: usize,
+}
+
+impl HttpHost<'_, '_> {
+    fn ask(&mut self, request: Request) {
+        self.call.web.ask(self.call.caller.connection.0, request);
+    }
 }
 
 impl http::Outlet for HttpHost<'_, '_> {
@@ -129,16 +135,16 @@ impl http::Actions for HttpHost<'_, '_> {
             *self.errand = errand.map(Box::new);
             return;
         }
-        self.call.web.request(WebRequest::Certificate(self.call.caller.connection.0, body));
+        self.call.web.upload(self.call.caller.connection.0, body);
     }
 
     fn piece_arrived(&mut self, number: u64, bytes: Vec<u8>) {
-        self.call.web.request(WebRequest::Piece(number, webmail::Piece { bytes, is_last: false }));
+        self.ask(Request::Piece(number, webmail::Piece { bytes, is_last: false }));
     }
 
     fn pieces_ended(&mut self, number: u64, bytes: Vec<u8>) {
         *self.errand = None;
-        self.call.web.request(WebRequest::Piece(number, webmail::Piece { bytes, is_last: true }));
+        self.ask(Request::Piece(number, webmail::Piece { bytes, is_last: true }));
     }
 
     fn too_large(&mut self, question: &Question<'_>, bytes: u64) -> Reply {
@@ -154,11 +160,11 @@ impl http::Actions for HttpHost<'_, '_> {
     }
 
     fn wanted(&mut self, number: u64) {
-        self.call.web.request(WebRequest::Wanted(number));
+        self.ask(Request::Wanted(number));
     }
 
     fn left(&mut self, number: u64) {
-        self.call.web.leave(number);
+        self.ask(Request::Left(number));
     }
 
     fn date(&mut self) -> [u8; DATE_BYTES] {

@@ -1,7 +1,7 @@
 //! HTTP served, in either version.
 //!
 //! [`Web`] is what the sessions of a core share. What they want of the webmail, or of the
-//! certificates, it keeps as requests ([`WebRequest`]) until the engine takes them further.
+//! certificates, it keeps as requests until the engine takes them further.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,4 +18,4 @@ mod shared;
 
 pub use context::{Context, HttpCall};
 pub use conversation::{HttpConversation, KEPT_BYTES_LEAST};
-pub use shared::{Web, WebRequest, WebSeed};
+pub use shared::{Web, WebSeed};

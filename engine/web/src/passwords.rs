@@ -8,7 +8,7 @@ use accounts::logins;
 use compute::{Applicant, Compute, HashTask, JobNumber, JobResult};
 use mail::PasswordMark;
 use sasl::Derivation;
-use webmail::{NewPassword, Secrets, Visit};
+use webmail::{NewPassword, Request, Secrets};
 
 use super::context::HttpCall;
 
@@ -55,7 +55,7 @@ impl Making {
     }
 
     /// The session's turn has come. What the owner of the account is told once all is made.
-    pub(super) fn step(&mut self, call: &mut HttpCall<'_>) -> Option<Visit> {
+    pub(super) fn step(&mut self, call: &mut HttpCall<'_>) -> Option<Request> {
         let frame = call.caller.connection.0;
         match &mut self.stage {
             Stage::Hashing(number) => {
@@ -68,7 +68,7 @@ impl Making {
                     let (hash, replaced) = (core::mem::take(hash), self.replaced);
                     let secrets = Secrets { hash, verifier: verifier.to_string(), replaced };
                     let NewPassword { ticket, token, .. } = &*self.new;
-                    return Some(Visit::SetPassword(ticket.clone(), token.clone(), Ok(secrets)));
+                    return Some(Request::SetPassword(ticket.clone(), token.clone(), Ok(secrets)));
                 }
             }
         }

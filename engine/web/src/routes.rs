@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use connections::Channel;
 use http::Question;
 use sasl::{Credentials, Proof};
-use webmail::{Door, Most};
+use webmail::{Door, Most, Request};
 
 use super::context::HttpCall;
 use super::errand::{Errand, Purpose};
@@ -19,33 +19,36 @@ impl Errand {
         let host = call.name_over_tls(question.host);
         let most =
             Most { form_bytes: call.web.bodies_max, message_octets: smtp::Settings::default().message_bytes_max };
-        let door = webmail::asked(question, host, call.caller.channel == Channel::Tls, most);
-        Errand::at(door, call)
+        let asked = webmail::asked(question, host, call.caller.channel == Channel::Tls, most);
+        Errand::of(asked, call)
     }
 
     /// A form is there.
     pub(super) fn form(question: &Question<'_>, body: Vec<u8>, call: &mut HttpCall<'_>) -> Option<Errand> {
         let host = call.name_over_tls(question.host);
-        let door = webmail::form_arrived(question, body, host);
-        Errand::at(door, call)
+        let asked = webmail::form_arrived(question, body, host);
+        Errand::of(asked, call)
     }
 
-    fn at(door: Door, call: &mut HttpCall<'_>) -> Option<Errand> {
+    fn of(asked: Result<Request, Door>, call: &mut HttpCall<'_>) -> Option<Errand> {
         let frame = call.caller.connection.0;
+        let door = match asked {
+            Ok(request) => {
+                call.web.ask(frame, request);
+                return None;
+            }
+            Err(door) => door,
+        };
         let errand = match door {
             Door::Reply(reply) => Errand::Turn(reply),
             Door::Admit(bytes) => Errand::Admission(bytes),
-            Door::Knock { account, visit, bytes } => {
-                call.web.visit(account, frame, visit);
+            Door::Knock { request, bytes } => {
+                call.web.ask(frame, *request);
                 return Some(Errand::Knock { bytes });
             }
-            Door::Letter { account, visit, bytes, memory } => {
-                call.web.visit(account, frame, visit);
+            Door::Letter { request, bytes, memory } => {
+                call.web.ask(frame, *request);
                 return Some(Errand::Letter { bytes, memory });
-            }
-            Door::Visit(account, visit) => {
-                call.web.visit(account, frame, visit);
-                return None;
             }
             Door::LogIn { name, password, next, program, kept } => {
                 let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
@@ -56,7 +59,7 @@ impl Errand {
                 let name = call.cx.store.account(account).map_or_else(String::new, |known| known.address.into());
                 let credentials = Credentials { name: &name, proof: Proof::Password(&old) };
                 let attempt = call.log_in(credentials);
-                return Some(Errand::Login { attempt, purpose: Purpose::Password(account, new) });
+                return Some(Errand::Login { attempt, purpose: Purpose::Password(new) });
             }
         };
         call.cx.connections.resume(frame);

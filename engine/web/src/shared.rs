@@ -13,23 +13,8 @@ use configuration::Configuration;
 use http::{Remembered, Site};
 use machine::UnixTime;
 use message::DateTimeNow;
-use store::AccountId;
 use tasks::FrameId;
-use webmail::{Piece, Visit};
-
-/// What a session wants of another part of the machine.
-pub enum WebRequest {
-    /// The client of the session of this frame asks for something of an account's webmail.
-    Visit(AccountId, FrameId, Box<Visit>),
-    /// A piece of the message with this number has come.
-    Piece(u64, Piece),
-    /// The client wants more of the reply with this number.
-    Wanted(u64),
-    /// Nothing listens any more to the reply with this number, or its message does not come.
-    Left(u64),
-    /// The client of the session of this frame has sent a certificate: its chain and key, in PEM.
-    Certificate(FrameId, Vec<u8>),
-}
+use webmail::Request;
 
 /// What the sessions of a core share.
 pub struct Web {
@@ -46,7 +31,10 @@ pub struct Web {
     pub(super) replies: usize,
     /// How many either may be.
     pub(super) bodies_max: usize,
-    requests: VecDeque<WebRequest>,
+    /// What is asked of the webmail, with the session that asks.
+    requests: VecDeque<(FrameId, Box<Request>)>,
+    /// Certificates that came, chain and key in PEM, with the session that has sent them.
+    uploads: VecDeque<(FrameId, Vec<u8>)>,
 }
 
 /// What [`Web`] is made from, beside the configuration.
@@ -72,41 +60,47 @@ impl Web {
             replies: 0,
             bodies_max,
             requests: VecDeque::new(),
+            uploads: VecDeque::new(),
         }
     }
 
     /// Whether something is to be taken to others.
     #[inline]
     pub fn has_requests(&self) -> bool {
-        !self.requests.is_empty()
+        !self.requests.is_empty() || !self.uploads.is_empty()
     }
 
-    /// The next thing that is to be taken to others.
-    pub fn next_request(&mut self) -> Option<WebRequest> {
+    /// What is next asked of the webmail, by the session of this frame.
+    pub fn next_request(&mut self) -> Option<(FrameId, Box<Request>)> {
         self.requests.pop_front()
     }
 
-    /// Keeps a request until the engine takes it further.
+    /// The next certificate that came, by the session of this frame.
+    pub fn next_upload(&mut self) -> Option<(FrameId, Vec<u8>)> {
+        self.uploads.pop_front()
+    }
+
+    /// Asks the webmail. The answer is told later.
     #[cold]
     #[inline(never)]
-    pub(super) fn request(&mut self, request: WebRequest) {
-        self.requests.push_back(request);
+    pub(super) fn ask(&mut self, frame: FrameId, request: Request) {
+        self.bodies += request.form_bytes();
+        self.requests.push_back((frame, Box::new(request)));
     }
 
-    /// Asks for something of an account's webmail. The answer is told later.
-    pub(super) fn visit(&mut self, account: AccountId, frame: FrameId, visit: Visit) {
-        self.bodies += visit.form_bytes();
-        self.request(WebRequest::Visit(account, frame, Box::new(visit)));
+    /// A certificate has come.
+    pub(super) fn upload(&mut self, frame: FrameId, pem: Vec<u8>) {
+        self.uploads.push_back((frame, pem));
     }
 
-    /// A visit was answered. `form_bytes`: of its form.
+    /// A request was answered. `form_bytes`: of its form.
     pub fn answered(&mut self, form_bytes: usize) {
         self.bodies -= form_bytes;
     }
 
     /// Nothing listens any more to the reply with this number, or its message does not come.
-    pub fn leave(&mut self, number: u64) {
-        self.request(WebRequest::Left(number));
+    pub fn leave(&mut self, frame: FrameId, number: u64) {
+        self.ask(frame, Request::Left(number));
     }
 
     /// Responses that are kept say something that is not so any more.

@@ -41,11 +41,10 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use store::{AccountId, MailboxId, NoteChange, Outcome, Refusal};
+use store::{MailboxId, NoteChange, Outcome, Refusal};
 
 use crate::context::JobContext;
 use crate::form::Reader;
-use crate::sessions::Digest;
 use crate::step::Progress;
 use crate::surroundings::Visitor;
 use crate::ticket::FormToken;
@@ -87,54 +86,11 @@ pub use written::WrittenRows;
 
 pub(crate) use settings::session_key;
 
-/// What is to be done.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Task {
-    /// Messages of a mailbox are to be shown, the newest first.
-    List(MailboxId, Stretch),
-    /// Messages are to be found: by these words, in this mailbox alone, behind this message.
-    Search(String, Option<MailboxId>, Option<Key>),
-    /// A message is to be read, with its conversation. Which message is to load what it wants from elsewhere.
-    Read(Key, Option<Key>),
-    /// A message, or a part of it, is to be sent as what it is.
-    Send(Key, Document),
-    /// HTML of a message, the part of that index, is to be shown as a document of its own.
-    Show(Key, u16, Elsewhere, Extent),
-    /// A mailbox is to be sent as one file.
-    Export(MailboxId),
-    /// Something is to be done with messages. Where to go then: a path under `/mail/`.
-    Change(Change, Whom, String),
-    /// Mailboxes are to be shown, or one of them is to be changed.
-    Mailboxes(Option<BoxChange>),
-    /// The queue of all cores is to be looked at, or changed, by an administrator. Where to go then: a path under `/mail/`.
-    Queue(QueueAsked, String),
-    /// A sender's letters are to load what they want from elsewhere, or not any more. Where to go then: a path under `/mail/`.
-    Trust(Trust, String),
-    /// A message is to be put on paper.
-    Print(Key),
-    /// A letter is to be written: the page for it, with what it begins with.
-    Compose(Start),
-    /// A letter that is held is to be a draft again.
-    TakeBack(Key),
-    /// What somebody has chosen is to be shown.
-    Settings(Overview),
-    /// The password is to be another; sessions are to be noted so.
-    SetPassword(Secrets, Vec<NoteChange>),
-    /// Notes of the account are to be changed.
-    Note(Vec<NoteChange>, Noted),
-}
-
-/// Somebody at work.
+/// What a request handler does: a variant for each kind of page, with how far it has come.
 #[derive(Debug)]
-pub(crate) struct Clerk {
-    visitor: Visitor,
-    work: Work,
-    /// What he has asked for and not got.
-    under_way: usize,
-}
-
-#[derive(Debug)]
-enum Work {
+pub(crate) enum Job {
+    /// A page that is told of changes. It has no handler of its own: see `listeners`.
+    Listen,
     List(Listing),
     Search(Box<Searching>),
     Read(Box<Conversing>),
@@ -154,180 +110,225 @@ enum Work {
     SetPassword(Box<Changing>),
 }
 
-impl Clerk {
-    /// A clerk who begins.
-    pub(crate) fn new(visitor: Visitor, task: Task) -> Clerk {
-        let work = match task {
-            Task::List(mailbox, stretch) => Work::List(Listing::new(mailbox, stretch)),
-            Task::Search(words, only, before) => Work::Search(Box::new(Searching::new(words, only, before))),
-            Task::Read(key, loaded) => Work::Read(Box::new(Conversing::new(key, loaded))),
-            Task::Send(place, document) => Work::Send(Box::new(Reading::new(place, document))),
-            Task::Show(key, part, elsewhere, extent) => {
-                Work::Show(Box::new(Showing::new(key, part, elsewhere, extent)))
-            }
-            Task::Export(mailbox) => Work::Export(Box::new(Exporting::new(mailbox))),
-            Task::Change(change, whom, then) => Work::Change(Changes::new(change, whom, then)),
-            Task::Mailboxes(change) => Work::Mailboxes(Boxes::new(change)),
-            Task::Queue(asked, then) => Work::Queue(Queueing::new(asked, then)),
-            Task::Trust(trust, then) => Work::Trust(Trusting::new(trust, then)),
-            Task::Print(key) => Work::Print(Box::new(Opening::new(key))),
-            Task::Compose(start) => Work::Compose(Box::new(Composing::new(start))),
-            Task::TakeBack(key) => Work::TakeBack(TakingBack::new(key)),
-            Task::Settings(overview) => Work::Settings(overview),
-            Task::SetPassword(secrets, notes) => Work::SetPassword(Box::new(Changing::new(secrets, notes))),
-            Task::Note(changes, noted) => Work::Note(Noting::new(changes, noted)),
-        };
-        Clerk { visitor, work, under_way: 0 }
+impl Job {
+    /// Messages of a mailbox, the newest first.
+    pub(crate) fn list(mailbox: MailboxId, stretch: Stretch) -> Job {
+        Job::List(Listing::new(mailbox, stretch))
     }
 
-    /// One who takes a letter whose form comes in pieces, and does with it what that says. `token`: what forms of the visitor's session carry; none for a stranger.
-    pub(crate) fn of_letter(visitor: Visitor, token: Option<FormToken>, form: Reader) -> Clerk {
-        Clerk { visitor, work: Work::Write(Box::new(Writing::new(token, form))), under_way: 0 }
+    /// Messages with these words, in this mailbox alone, behind this message.
+    pub(crate) fn search(words: String, only: Option<MailboxId>, before: Option<Key>) -> Job {
+        Job::Search(Box::new(Searching::new(words, only, before)))
     }
 
-    /// A piece of the form has come, and he has taken those before it.
-    pub(crate) fn piece_arrived(&mut self, piece: &Piece, cx: &mut JobContext<'_, '_>) -> Progress {
-        if let Work::Write(writing) = &mut self.work {
+    /// A message with its conversation. `loaded`: the message that loads remote content.
+    pub(crate) fn read(key: Key, loaded: Option<Key>) -> Job {
+        Job::Read(Box::new(Conversing::new(key, loaded)))
+    }
+
+    /// A message, or a part of it, as it is.
+    pub(crate) fn send(key: Key, document: Document) -> Job {
+        Job::Send(Box::new(Reading::new(key, document)))
+    }
+
+    /// HTML of a message, the part of that index, as a document of its own.
+    pub(crate) fn show(key: Key, part: u16, elsewhere: Elsewhere, extent: Extent) -> Job {
+        Job::Show(Box::new(Showing::new(key, part, elsewhere, extent)))
+    }
+
+    /// A mailbox as one file.
+    pub(crate) fn export(mailbox: MailboxId) -> Job {
+        Job::Export(Box::new(Exporting::new(mailbox)))
+    }
+
+    /// A change of messages. `then`: the path under `/mail/` that comes next.
+    pub(crate) fn change(change: Change, whom: Whom, then: String) -> Job {
+        Job::Change(Changes::new(change, whom, then))
+    }
+
+    /// The mailboxes, or a change of one.
+    pub(crate) fn mailboxes(change: Option<BoxChange>) -> Job {
+        Job::Mailboxes(Boxes::new(change))
+    }
+
+    /// The queue of all cores, for an administrator. `then`: as for [`Job::change`].
+    pub(crate) fn queue(asked: QueueAsked, then: String) -> Job {
+        Job::Queue(Queueing::new(asked, then))
+    }
+
+    /// Whether messages of a sender load remote content. `then`: as for [`Job::change`].
+    pub(crate) fn trust(trust: Trust, then: String) -> Job {
+        Job::Trust(Trusting::new(trust, then))
+    }
+
+    /// A message as it goes on paper.
+    pub(crate) fn print(key: Key) -> Job {
+        Job::Print(Box::new(Opening::new(key)))
+    }
+
+    /// The page for a new message.
+    pub(crate) fn compose(start: Start) -> Job {
+        Job::Compose(Box::new(Composing::new(start)))
+    }
+
+    /// A message that is held becomes a draft again.
+    pub(crate) fn take_back(key: Key) -> Job {
+        Job::TakeBack(TakingBack::new(key))
+    }
+
+    /// The password changes, and these notes of sessions with it.
+    pub(crate) fn set_password(secrets: Secrets, notes: Vec<NoteChange>) -> Job {
+        Job::SetPassword(Box::new(Changing::new(secrets, notes)))
+    }
+
+    /// Notes of the account change.
+    pub(crate) fn note(changes: Vec<NoteChange>, noted: Noted) -> Job {
+        Job::Note(Noting::new(changes, noted))
+    }
+
+    /// A message whose form comes in pieces. `token`: what forms of the session carry; none of a
+    /// client without a session.
+    pub(crate) fn write(token: Option<FormToken>, form: Reader) -> Job {
+        Job::Write(Box::new(Writing::new(token, form)))
+    }
+
+    /// A piece of the form has come, and those before it were taken.
+    pub(crate) fn piece_arrived(&mut self, piece: &Piece) {
+        if let Job::Write(writing) = self {
             writing.piece_arrived(piece);
         }
-        self.go_on(cx)
     }
 
     /// The session is over by which a form comes.
     pub(crate) fn session_ended(&mut self) {
-        if let Work::Write(writing) = &mut self.work {
+        if let Job::Write(writing) = self {
             writing.session_ended();
         }
     }
 
-    /// Goes on as far as he can without waiting.
-    pub(crate) fn go_on(&mut self, cx: &mut JobContext<'_, '_>) -> Progress {
-        let account = self.visitor.account;
-        let progress = match &mut self.work {
-            Work::List(listing) => listing.ask(account, &mut self.under_way, cx),
-            Work::Search(searching) => searching.ask(account, &mut self.under_way, cx),
-            Work::Mailboxes(boxes) => boxes.ask(account, &mut self.under_way, cx),
-            Work::Queue(queueing) => queueing.ask(&mut self.under_way, cx),
-            Work::Trust(trusting) => trusting.ask(account, &mut self.under_way, cx),
-            Work::Read(conversing) => conversing.ask(account, &mut self.under_way, cx),
-            Work::Print(opening) => opening.ask(account, &mut self.under_way, cx),
-            Work::Send(reading) => reading.ask(account, &mut self.under_way, cx),
-            Work::Show(showing) => showing.ask(account, &mut self.under_way, cx),
-            Work::Export(exporting) => exporting.ask(account, &mut self.under_way, cx),
-            Work::Change(changes) => changes.ask(account, &mut self.under_way, cx),
-            Work::Compose(composing) => composing.ask(account, &mut self.under_way, cx),
-            Work::Write(writing) => writing.ask(&self.visitor, &mut self.under_way, cx),
-            Work::TakeBack(taking) => taking.ask(account, &mut self.under_way, cx),
-            Work::Settings(_) => Progress::Waiting,
-            Work::Note(noting) => noting.ask(account, &mut self.under_way, cx),
-            Work::SetPassword(changing) => changing.ask(account, &mut self.under_way, cx),
+    /// Whether it changes a password.
+    pub(crate) fn changes_password(&self) -> bool {
+        matches!(self, Job::SetPassword(_))
+    }
+
+    /// Goes on as far as it can without waiting.
+    pub(crate) fn go_on(&mut self, visitor: &Visitor, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+        let account = visitor.account;
+        let progress = match self {
+            Job::List(listing) => listing.ask(account, under_way, cx),
+            Job::Search(searching) => searching.ask(account, under_way, cx),
+            Job::Mailboxes(boxes) => boxes.ask(account, under_way, cx),
+            Job::Queue(queueing) => queueing.ask(under_way, cx),
+            Job::Trust(trusting) => trusting.ask(account, under_way, cx),
+            Job::Read(conversing) => conversing.ask(account, under_way, cx),
+            Job::Print(opening) => opening.ask(account, under_way, cx),
+            Job::Send(reading) => reading.ask(account, under_way, cx),
+            Job::Show(showing) => showing.ask(account, under_way, cx),
+            Job::Export(exporting) => exporting.ask(account, under_way, cx),
+            Job::Change(changes) => changes.ask(account, under_way, cx),
+            Job::Compose(composing) => composing.ask(account, under_way, cx),
+            Job::Write(writing) => writing.ask(visitor, under_way, cx),
+            Job::TakeBack(taking) => taking.ask(account, under_way, cx),
+            Job::Settings(_) | Job::Listen => Progress::Waiting,
+            Job::Note(noting) => noting.ask(account, under_way, cx),
+            Job::SetPassword(changing) => changing.ask(account, under_way, cx),
         };
-        match (progress, self.under_way) {
+        match (progress, *under_way) {
             (_, 1..) => Progress::Waiting,
-            (Progress::Waiting, 0) => self.finish(cx),
+            (Progress::Waiting, 0) => self.finish(visitor, cx),
             (progress, 0) => progress,
         }
     }
 
     /// Something that he asked for has come. Then he goes on.
-    pub(crate) fn woken(&mut self, outcome: Outcome, cx: &mut JobContext<'_, '_>) -> Progress {
-        self.under_way -= 1;
+    pub(crate) fn woken(
+        &mut self,
+        outcome: Outcome,
+        visitor: &Visitor,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        *under_way -= 1;
         match outcome {
             Outcome::Body(body) => {
-                match &mut self.work {
-                    Work::List(listing) => listing.body_arrived(&body),
-                    Work::Search(searching) => searching.body_arrived(&body),
-                    Work::Read(conversing) => conversing.body_arrived(&body),
-                    Work::Print(opening) => opening.body_arrived(&body),
-                    Work::Send(reading) => reading.body_arrived(&body),
-                    Work::Show(showing) => showing.body_arrived(&body),
-                    Work::Export(exporting) => exporting.body_arrived(&body),
-                    Work::Compose(composing) => composing.body_arrived(&body),
-                    Work::Write(writing) => writing.body_arrived(&body),
-                    Work::Change(_)
-                    | Work::Mailboxes(_)
-                    | Work::Queue(_)
-                    | Work::Trust(_)
-                    | Work::TakeBack(_)
-                    | Work::Settings(_)
-                    | Work::Note(_)
-                    | Work::SetPassword(_) => {}
+                match self {
+                    Job::List(listing) => listing.body_arrived(&body),
+                    Job::Search(searching) => searching.body_arrived(&body),
+                    Job::Read(conversing) => conversing.body_arrived(&body),
+                    Job::Print(opening) => opening.body_arrived(&body),
+                    Job::Send(reading) => reading.body_arrived(&body),
+                    Job::Show(showing) => showing.body_arrived(&body),
+                    Job::Export(exporting) => exporting.body_arrived(&body),
+                    Job::Compose(composing) => composing.body_arrived(&body),
+                    Job::Write(writing) => writing.body_arrived(&body),
+                    Job::Change(_)
+                    | Job::Mailboxes(_)
+                    | Job::Queue(_)
+                    | Job::Trust(_)
+                    | Job::TakeBack(_)
+                    | Job::Settings(_)
+                    | Job::Note(_)
+                    | Job::SetPassword(_)
+                    | Job::Listen => {}
                 }
                 cx.store_mut().give_back(body);
             }
             Outcome::Refused(refusal) => self.refused(refusal),
             Outcome::Filed(filed) => {
-                if let Work::Change(changes) = &mut self.work {
+                if let Job::Change(changes) = self {
                     changes.filed(filed);
                 }
             }
             Outcome::Delivered => {
-                if let Work::Write(writing) = &mut self.work {
+                if let Job::Write(writing) = self {
                     writing.delivered();
                 }
             }
-            Outcome::Changed | Outcome::MailboxCreated(_) if let Work::Mailboxes(boxes) = &mut self.work => {
-                boxes.changed()
-            }
+            Outcome::Changed | Outcome::MailboxCreated(_) if let Job::Mailboxes(boxes) = self => boxes.changed(),
             Outcome::Changed | Outcome::Room | Outcome::AccountCreated(_) | Outcome::MailboxCreated(_) => {}
         }
-        self.go_on(cx)
+        self.go_on(visitor, under_way, cx)
     }
 
     fn refused(&mut self, refusal: Refusal) {
-        match &mut self.work {
-            Work::List(_) | Work::Search(_) | Work::Settings(_) | Work::Queue(_) => {}
-            Work::TakeBack(taking) => taking.refused(refusal),
-            Work::Note(noting) => noting.refused(refusal),
-            Work::SetPassword(changing) => changing.refused(refusal),
-            Work::Read(conversing) => conversing.refused(refusal),
-            Work::Print(opening) => opening.refused(refusal),
-            Work::Mailboxes(boxes) => boxes.refused(refusal),
-            Work::Trust(trusting) => trusting.refused(refusal),
-            Work::Send(reading) => reading.refused(refusal),
-            Work::Show(showing) => showing.refused(refusal),
-            Work::Export(exporting) => exporting.refused(refusal),
-            Work::Change(changes) => changes.refused(refusal),
-            Work::Compose(composing) => composing.refused(refusal),
-            Work::Write(writing) => writing.refused(refusal),
+        match self {
+            Job::List(_) | Job::Search(_) | Job::Settings(_) | Job::Queue(_) | Job::Listen => {}
+            Job::TakeBack(taking) => taking.refused(refusal),
+            Job::Note(noting) => noting.refused(refusal),
+            Job::SetPassword(changing) => changing.refused(refusal),
+            Job::Read(conversing) => conversing.refused(refusal),
+            Job::Print(opening) => opening.refused(refusal),
+            Job::Mailboxes(boxes) => boxes.refused(refusal),
+            Job::Trust(trusting) => trusting.refused(refusal),
+            Job::Send(reading) => reading.refused(refusal),
+            Job::Show(showing) => showing.refused(refusal),
+            Job::Export(exporting) => exporting.refused(refusal),
+            Job::Change(changes) => changes.refused(refusal),
+            Job::Compose(composing) => composing.refused(refusal),
+            Job::Write(writing) => writing.refused(refusal),
         }
     }
 
-    fn finish(&mut self, cx: &mut JobContext<'_, '_>) -> Progress {
-        let visitor = &self.visitor;
-        match &mut self.work {
-            Work::List(listing) => Progress::Reply(listing.page(visitor, cx)),
-            Work::Search(searching) => Progress::Reply(searching.page(visitor, cx)),
-            Work::Read(conversing) => Progress::Reply(conversing.page(visitor, cx)),
-            Work::Print(opening) => Progress::Reply(opening.on_paper(visitor, cx)),
-            Work::Mailboxes(boxes) => boxes.done(visitor, cx),
-            Work::Queue(queueing) => queueing.done(visitor, cx),
-            Work::Trust(trusting) => trusting.done(),
-            Work::Send(reading) => reading.next(visitor, cx),
-            Work::Show(showing) => showing.next(visitor, cx),
-            Work::Export(exporting) => exporting.next(visitor.account, cx),
-            Work::Compose(composing) => composing.done(visitor, cx),
-            Work::Write(writing) => writing.done(visitor, cx),
-            Work::TakeBack(taking) => taking.done(visitor.account, cx),
-            Work::Settings(overview) => Progress::Reply(overview.page(visitor, cx.store())),
-            Work::Note(noting) => noting.done(cx.host()),
-            Work::SetPassword(changing) => changing.done(),
-            Work::Change(changes) => changes.done(visitor.account, cx.store()),
+    fn finish(&mut self, visitor: &Visitor, cx: &mut JobContext<'_, '_>) -> Progress {
+        match self {
+            Job::List(listing) => Progress::Reply(listing.page(visitor, cx)),
+            Job::Search(searching) => Progress::Reply(searching.page(visitor, cx)),
+            Job::Read(conversing) => Progress::Reply(conversing.page(visitor, cx)),
+            Job::Print(opening) => Progress::Reply(opening.on_paper(visitor, cx)),
+            Job::Mailboxes(boxes) => boxes.done(visitor, cx),
+            Job::Queue(queueing) => queueing.done(visitor, cx),
+            Job::Trust(trusting) => trusting.done(),
+            Job::Send(reading) => reading.next(visitor, cx),
+            Job::Show(showing) => showing.next(visitor, cx),
+            Job::Export(exporting) => exporting.next(visitor.account, cx),
+            Job::Compose(composing) => composing.done(visitor, cx),
+            Job::Write(writing) => writing.done(visitor, cx),
+            Job::TakeBack(taking) => taking.done(visitor.account, cx),
+            Job::Settings(overview) => Progress::Reply(overview.page(visitor, cx.store())),
+            Job::Note(noting) => noting.done(cx.host()),
+            Job::SetPassword(changing) => changing.done(),
+            Job::Change(changes) => changes.done(visitor.account, cx.store()),
+            Job::Listen => unreachable!("listeners have no request handler"),
         }
-    }
-
-    /// Whose account he works on.
-    pub(crate) fn account(&self) -> AccountId {
-        self.visitor.account
-    }
-
-    /// Whether he changes its password.
-    pub(crate) fn changes_password(&self) -> bool {
-        matches!(self.work, Work::SetPassword(_))
-    }
-
-    /// By which session's request.
-    pub(crate) fn session(&self) -> Digest {
-        self.visitor.session
     }
 }

@@ -1,6 +1,6 @@
 //! The door: what a request for the webmail comes to, on whatever core its connection is.
 //!
-//! Who shows a ticket is sent on to where his mail is, as a [`Visit`]. Here are only those who have none yet, and what is everybody's.
+//! Who shows a ticket is sent on to where his mail is, as a [`Request`]. Here are only those who have none yet, and what is everybody's.
 //!
 //! Invariants:
 //! - Nothing of the webmail is spoken of in the clear: who asks there is sent to the same address over TLS.
@@ -18,7 +18,7 @@ use store::AccountId;
 use crate::clerk::Draft;
 use crate::form::{Form, LETTER_TEXT_BYTES_MAX};
 use crate::login::{KEPT_BYTES_MAX, login_page};
-use crate::visit::{self, NewPassword, Request, Visit};
+use crate::visit::{self, NewPassword, Request};
 use crate::{Deed, Destination, Page, Ticket, Wish, answer, program};
 
 /// How much may come.
@@ -48,7 +48,7 @@ pub const LETTER_MEMORY_BYTES_MAX: usize = LETTER_TEXT_BYTES_MAX + 2 * PIECE_BYT
 /// A form of which nobody says how long it is may be so long.
 const FORM_BYTES_USUAL: usize = 256 * 1024;
 
-/// What a request comes to.
+/// What comes before a request goes to the core that owns the account, or instead of that.
 #[derive(Debug)]
 pub enum Door {
     /// That is the answer.
@@ -57,26 +57,20 @@ pub enum Door {
     Admit(usize),
     /// Whose mail it is has to be asked whether a form may come.
     Knock {
-        /// Whose.
-        account: AccountId,
-        /// What he is asked.
-        visit: Visit,
+        /// What its core is asked.
+        request: Box<Request>,
         /// Bytes of the form.
         bytes: usize,
     },
     /// The same of a letter, which comes in pieces.
     Letter {
-        /// Whose mail it is; nobody's, if he is logged out.
-        account: AccountId,
-        /// What is asked there.
-        visit: Visit,
+        /// What the core of the account is asked.
+        request: Box<Request>,
         /// How long its form may be, in bytes.
         bytes: u64,
         /// How much memory that takes meanwhile, in bytes.
         memory: usize,
     },
-    /// It is for where that account's mail is.
-    Visit(AccountId, Visit),
     /// Somebody says who he is, and where he wants to go.
     LogIn {
         /// His name.
@@ -107,28 +101,24 @@ pub fn is_path(path: &[u8]) -> bool {
 }
 
 /// What a request comes to, whose body, if it has one, is still to come. `host`: how we are found over TLS; `is_over_tls`: whether it came so; `most`: how much may come.
-pub fn asked(question: &Question<'_>, host: &str, is_over_tls: bool, most: Most) -> Door {
+pub fn asked(question: &Question<'_>, host: &str, is_over_tls: bool, most: Most) -> Result<Request, Door> {
     let target = target(question);
     if !is_over_tls || question.path == "/mail" {
         let path = if question.path == "/mail" { "/mail/" } else { &target };
-        return Door::Reply(answer::elsewhere(&format!("https://{host}{path}")));
+        return Err(Door::Reply(answer::elsewhere(&format!("https://{host}{path}"))));
     }
-    let Ok(wish) = Wish::of(question.method.name(), &target) else { return Door::Reply(answer::not_found()) };
-    let ticket = ticket_of(question);
-    match (wish, ticket) {
+    let Ok(wish) = Wish::of(question.method.name(), &target) else { return Err(Door::Reply(answer::not_found())) };
+    Err(match (wish, ticket_of(question)) {
         (Wish::See(Page::Asset(asset)), _) => Door::Reply(asset.reply()),
         (Wish::See(Page::Login(next)), None) => Door::Reply(login_page(host, "", &next, None, "")),
         (Wish::See(_), None) => Door::Reply(answer::login(Destination::of(&target))),
-        (Wish::See(_), Some(ticket)) => {
-            let request = request(question, target, Vec::new());
-            Door::Visit(AccountId::from_bits(ticket.account), Visit::Ask(ticket, request))
-        }
+        (Wish::See(_), Some(ticket)) => return Ok(request(question, ticket, target, Vec::new())),
         (Wish::Do(_), _) if !is_from_our_page(question) => {
             Door::Reply(answer::told(Status::Forbidden, "This does not come from a page of ours."))
         }
         (Wish::Do(Deed::Write), ticket) => letter_announced(ticket, question, most.message_octets),
         (Wish::Do(deed), ticket) => form_announced(deed, ticket, question, most.form_bytes),
-    }
+    })
 }
 
 /// A letter is to come. Its form may be as long as files are that make a message as large as messages may be.
@@ -143,9 +133,8 @@ fn letter_announced(ticket: Option<Ticket>, question: &Question<'_>, message_oct
         return Door::Reply(too_large(question, bytes));
     }
     let memory = usize::try_from(announced).unwrap_or(usize::MAX).min(LETTER_MEMORY_BYTES_MAX);
-    let account = AccountId::from_bits(ticket.as_ref().map_or(0, |ticket| ticket.account));
-    let visit = Visit::Write(ticket, question.content_type.unwrap_or_default().into());
-    Door::Letter { account, visit, bytes, memory }
+    let request = Box::new(Request::Write(ticket, question.content_type.unwrap_or_default().into()));
+    Door::Letter { request, bytes, memory }
 }
 
 fn form_announced(deed: Deed, ticket: Option<Ticket>, question: &Question<'_>, most: usize) -> Door {
@@ -158,9 +147,7 @@ fn form_announced(deed: Deed, ticket: Option<Ticket>, question: &Question<'_>, m
     match (deed, ticket) {
         _ if bytes > most => Door::Reply(too_large(question, most as u64)),
         (Deed::LogIn, _) => Door::Admit(bytes),
-        (_, Some(ticket)) => {
-            Door::Knock { account: AccountId::from_bits(ticket.account), visit: Visit::Knock(ticket), bytes }
-        }
+        (_, Some(ticket)) => Door::Knock { request: Box::new(Request::Knock(ticket)), bytes },
         (_, None) => Door::Reply(answer::login(Destination::default())),
     }
 }
@@ -178,31 +165,30 @@ pub fn too_large(question: &Question<'_>, most: u64) -> Reply {
 }
 
 /// What a request comes to whose body has come. `host`: as for [`asked`].
-pub fn form_arrived(question: &Question<'_>, body: Vec<u8>, host: &str) -> Door {
+pub fn form_arrived(question: &Question<'_>, body: Vec<u8>, host: &str) -> Result<Request, Door> {
     let target = target(question);
     if let Ok(Wish::Do(Deed::LogIn)) = Wish::of(question.method.name(), &target) {
         let Ok(form) = Form::of(question.content_type.unwrap_or_default(), &body) else {
-            return Door::Reply(answer::told(Status::BadRequest, "This form is not understood."));
+            return Err(Door::Reply(answer::told(Status::BadRequest, "This form is not understood.")));
         };
         let text = |name| form.text(name).unwrap_or_default();
         let next = Destination::of(text("next"));
-        return Door::LogIn {
+        return Err(Door::LogIn {
             name: start_of(text("name").trim()).to_string(),
             password: text("password").as_bytes().to_vec(),
             next,
             program: program::in_words(question.user_agent.unwrap_or_default()),
             kept: Draft::of_kept(text("kept")),
-        };
+        });
     }
     if let Ok(Wish::Do(Deed::Set)) = Wish::of(question.method.name(), &target)
         && let Some(door) = new_password(question, &body)
     {
-        return door;
+        return Err(door);
     }
-    let request = request(question, target, body);
     match ticket_of(question) {
-        Some(ticket) => Door::Visit(AccountId::from_bits(ticket.account), Visit::Ask(ticket, request)),
-        None => Door::Reply(request.answer_to_stranger(host)),
+        Some(ticket) => Ok(request(question, ticket, target, body)),
+        None => Err(Door::Reply(visit::reply_to_stranger(question.method.name(), &target, host))),
     }
 }
 
@@ -222,13 +208,9 @@ fn new_password(question: &Question<'_>, body: &[u8]) -> Option<Door> {
     Some(Door::SetPassword { account, old: text("old").as_bytes().to_vec(), new })
 }
 
-fn request(question: &Question<'_>, target: String, body: Vec<u8>) -> Request {
-    Request {
-        method: question.method.name().into(),
-        target,
-        media_type: question.content_type.unwrap_or_default().into(),
-        body,
-    }
+fn request(question: &Question<'_>, ticket: Ticket, target: String, body: Vec<u8>) -> Request {
+    let media_type = question.content_type.unwrap_or_default().into();
+    Request::Ask { ticket, method: question.method.name().into(), target, media_type, body }
 }
 
 /// What its browser shows to be somebody.

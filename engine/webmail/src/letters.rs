@@ -34,16 +34,14 @@ pub(crate) struct Letters {
 }
 
 impl Letters {
-    /// One is to come. Whether it may.
-    pub(crate) fn begin(&mut self, number: u64, account: AccountId, clerk: FrameId) -> bool {
-        let may_begin = self.may_begin(account);
-        if may_begin {
-            self.all.insert(number, (account, clerk));
-        }
-        may_begin
+    /// One comes that may.
+    pub(crate) fn begin(&mut self, number: u64, account: AccountId, handler: FrameId) {
+        assert!(self.may_begin(account), "a message is let in while there is room");
+        self.all.insert(number, (account, handler));
     }
 
-    fn may_begin(&self, account: AccountId) -> bool {
+    /// Whether one more may come from this account.
+    pub(crate) fn may_begin(&self, account: AccountId) -> bool {
         let of_account = self.all.values().filter(|(known, _)| *known == account).count();
         self.all.len() < LETTERS_MAX && of_account < LETTERS_OF_ACCOUNT_MAX
     }
@@ -91,13 +89,16 @@ impl Clerks {
             if piece.is_last && !self.is_known(frame, cx) {
                 self.session_of_letter_ended(frame);
             }
-            self.step(frame, cx, |clerk, cx| clerk.piece_arrived(&piece, cx));
+            self.step(frame, cx, |job, visitor, under_way, cx| {
+                job.piece_arrived(&piece);
+                job.go_on(visitor, under_way, cx)
+            });
         }
     }
 
     /// Nobody listens any more to the open reply with this number, or nothing more comes of the letter. What its clerk has asked for comes back to nobody, and a letter that he had begun
     /// is to be given up.
-    pub fn left(&mut self, number: u64) -> Option<LetterId> {
+    pub(crate) fn left(&mut self, number: u64) -> Option<LetterId> {
         self.listeners.left(number);
         let frame = self.streams.end(number).or_else(|| self.letters.end(number))?;
         self.gone(frame)

@@ -105,4 +105,4 @@ pub use step::READS_MAX;
 pub use stream::PIECE_BYTES;
 pub use ticket::{FormToken, NoTicket, SECRET_BYTES, Ticket, clear_cookie};
 pub use tls_counts::TlsRow;
-pub use visit::{Arrival, NewPassword, NotProved, Visit};
+pub use visit::{Arrival, NewPassword, NotProved, Request};

@@ -1,56 +1,35 @@
-//! What cores tell each other for the webmail.
+//! What request handlers tell the core of a connection.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use channel::Ticket;
 use http::{End, Reply};
-use tasks::FrameId;
 
-use crate::{Piece, Visit};
-
-/// What a core asks of the request handlers of another.
-pub enum Asked {
-    /// The client of the session of this frame asks for something.
-    Visit(FrameId, Box<Visit>),
-    /// A piece of the message with this number has come.
-    Piece(u64, Piece),
-    /// The client wants more of the reply with this number.
-    Wanted(u64),
-    /// Nothing listens any more to the reply with this number, or its message does not come.
-    Left(u64),
-}
-
-/// What request handlers tell the core of a connection.
-pub enum Replied {
-    /// The answer to a visit from the session of this frame.
-    Visit(FrameId, Box<Answer>),
-    /// More of a reply that stays open, or its end.
-    GoesOn(FrameId, Box<Told>),
-}
-
-/// What is answered to a visit.
-pub struct Answer {
-    /// The answer itself.
+/// The answer to a request, or what follows it.
+pub struct Replied {
+    /// What has asked.
+    pub ticket: Ticket,
+    /// What it is told.
     pub told: Told,
-    /// Bytes of the visit's form.
-    pub form_bytes: usize,
+    /// Of the answer: bytes of the request's form. `None`: the request was answered before.
+    pub answers: Option<usize>,
 }
 
-/// The answer to a visit, or what follows it.
+/// What is told.
 pub enum Told {
-    /// This.
+    /// This reply.
     Reply(Reply),
-    /// That his form may come.
+    /// The form may come.
     Admitted,
-    /// That nobody knows him any more.
+    /// The client has no session any more.
     Stranger,
-    /// That his letter may come, under this number.
+    /// The message may come, under this number.
     Awaited(u64),
-    /// That the piece of it was taken which came.
+    /// The piece of it was taken that came.
     Taken(u64),
     /// More of the reply with this number, which stays open.
     More(u64, Vec<u8>),
-    /// That there is no more of it, and why.
+    /// There is no more of it, and why.
     NoMore(u64, End),
 }
 

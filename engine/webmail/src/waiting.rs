@@ -14,7 +14,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use channel::Ticket;
 use store::AccountId;
 
-use crate::visit::Visit;
+use crate::visit::Request;
 
 /// Request handlers of one account: a quarter of all.
 pub(crate) const HANDLERS_OF_ACCOUNT_MAX: usize = 16;
@@ -22,7 +22,7 @@ pub(crate) const HANDLERS_OF_ACCOUNT_MAX: usize = 16;
 /// The requests that wait, by their accounts.
 #[derive(Default)]
 pub(crate) struct Waiting {
-    of_accounts: BTreeMap<AccountId, VecDeque<(Ticket, Box<Visit>)>>,
+    of_accounts: BTreeMap<AccountId, VecDeque<(Ticket, Box<Request>)>>,
     /// The accounts that have some, in the order of their turns.
     turns: VecDeque<AccountId>,
     count: usize,
@@ -30,19 +30,19 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// A request has come.
-    pub(crate) fn push(&mut self, visitor: Ticket, visit: Box<Visit>) {
-        let account = visit.account();
+    pub(crate) fn push(&mut self, ticket: Ticket, request: Box<Request>) {
+        let account = request.account();
         let of_account = self.of_accounts.entry(account).or_default();
         if of_account.is_empty() {
             self.turns.push_back(account);
         }
-        of_account.push_back((visitor, visit));
+        of_account.push_back((ticket, request));
         self.count += 1;
     }
 
     /// The next request of an account that may have one more request handler. `handlers`: how many
     /// an account has.
-    pub(crate) fn pop(&mut self, handlers: impl Fn(AccountId) -> usize) -> Option<(Ticket, Box<Visit>)> {
+    pub(crate) fn pop(&mut self, handlers: impl Fn(AccountId) -> usize) -> Option<(Ticket, Box<Request>)> {
         let account = self.turns.remove(self.next_turn(handlers)?)?;
         let of_account = self.of_accounts.get_mut(&account);
         let Some((request, of_account)) = of_account.and_then(|all| Some((all.pop_front()?, all))) else {

@@ -5,7 +5,7 @@
 //! given a number is part of it, and whatever concerns it goes there.
 //!
 //! Invariants:
-//! - A visit gets one answer. So many visits to another core wait for theirs as that link has
+//! - A request gets one answer. So many requests to another core wait for theirs as that link has
 //!   credits; one more is refused here.
 //! - What is told to this core itself takes no way round.
 
@@ -16,11 +16,10 @@ use channel::{Class, Ticket};
 use http::{Reply, Status};
 use machine::{CoreId, Entropy};
 use outbound::QueueTold;
-use store::{AccountId, Outcome};
+use store::Outcome;
 use tasks::FrameId;
-use web::WebRequest;
-use webmail::told::{Answer, Asked, Replied, Told};
-use webmail::{Clerks, Context, QueueQuestion, Visit, giver_of};
+use webmail::told::{Replied, Told};
+use webmail::{Clerks, Context, QueueQuestion, Request, giver_of};
 
 use crate::links::Message;
 use crate::parts::Parts;
@@ -28,26 +27,10 @@ use crate::parts::Parts;
 use super::{Server, Services, Webmail};
 
 impl Server {
-    /// Asks this of the core that gave the number.
-    fn tell_giver(&mut self, number: u64, class: Class, asked: Asked) {
-        let giver = giver_of(number);
-        if giver == self.parts.links.own() {
-            return self.clerks_asked(giver, asked);
-        }
-        self.parts.links.tell(giver, class, Message::ClerksAsked(asked));
-    }
-
     /// A core asks this of the request handlers of this one.
-    pub(crate) fn clerks_asked(&mut self, from: CoreId, asked: Asked) {
-        match asked {
-            Asked::Visit(frame, visit) => self.services.webmail.clerks.visited(Ticket { core: from, frame }, visit),
-            Asked::Piece(number, piece) => self.services.webmail.clerks.piece_arrived(number, piece),
-            Asked::Wanted(number) => self.services.webmail.clerks.reply_wanted(number),
-            Asked::Left(number) => {
-                if let Some(letter) = self.services.webmail.clerks.left(number) {
-                    self.parts.store.abort(letter);
-                }
-            }
+    pub(crate) fn clerks_asked(&mut self, ticket: Ticket, request: Box<Request>) {
+        if let Some(letter) = self.services.webmail.clerks.asked(ticket, request) {
+            self.parts.store.abort(letter);
         }
     }
 
@@ -55,34 +38,32 @@ impl Server {
     #[cold]
     #[inline(never)]
     pub(crate) fn bring_requests(&mut self) {
-        while let Some(request) = self.services.web.next_request() {
-            match request {
-                WebRequest::Visit(account, frame, visit) => self.visit(account, frame, visit),
-                WebRequest::Piece(number, piece) => {
-                    self.tell_giver(number, Class::Bulk, Asked::Piece(number, piece));
-                }
-                WebRequest::Wanted(number) => self.tell_giver(number, Class::Answer, Asked::Wanted(number)),
-                WebRequest::Left(number) => self.tell_giver(number, Class::Answer, Asked::Left(number)),
-                WebRequest::Certificate(frame, pem) => {
-                    let upload = Upload { ticket: Ticket { core: self.parts.links.own(), frame }, pem };
-                    self.parts.links.tell(self.parts.links.own(), Class::Answer, Message::Upload(Box::new(upload)));
-                }
-            }
+        let own = self.parts.links.own();
+        while let Some((frame, request)) = self.services.web.next_request() {
+            self.ask_clerks(Ticket { core: own, frame }, request);
+        }
+        while let Some((frame, pem)) = self.services.web.next_upload() {
+            let upload = Upload { ticket: Ticket { core: own, frame }, pem };
+            self.parts.links.tell(own, Class::Answer, Message::Upload(Box::new(upload)));
         }
     }
 
-    /// The client of the session of `frame` asks for something of an account's webmail. The answer
+    /// Brings a request to the core that owns the account, or that has given the number. The answer
     /// is told later.
-    fn visit(&mut self, account: AccountId, frame: FrameId, visit: Box<Visit>) {
+    fn ask_clerks(&mut self, ticket: Ticket, request: Box<Request>) {
         let Parts { links, store, .. } = &mut self.parts;
-        let (own, owner, form_bytes) = (links.own(), store.owner(account), visit.form_bytes());
-        if owner == own {
-            return self.services.webmail.clerks.visited(Ticket { core: own, frame }, visit);
+        let (number, form_bytes) = (request.number(), request.form_bytes());
+        let owner = number.map_or_else(|| store.owner(request.account()), giver_of);
+        if owner == links.own() {
+            return self.clerks_asked(ticket, request);
         }
-        if links.ask(owner, Class::Answer, Message::ClerksAsked(Asked::Visit(frame, visit))).is_err() {
-            self.services.web.answered(form_bytes);
-            let refused = Replied::GoesOn(frame, Box::new(Told::Reply(too_many())));
-            links.tell(own, Class::Answer, Message::ClerksReplied(refused));
+        let class = if let Request::Piece(..) = *request { Class::Bulk } else { Class::Answer };
+        let message = Message::ClerksAsked(ticket.frame, request);
+        if number.is_some() {
+            links.tell(owner, class, message);
+        } else if links.ask(owner, class, message).is_err() {
+            let refused = Replied { ticket, told: Told::Reply(too_many()), answers: Some(form_bytes) };
+            links.tell(ticket.core, Class::Answer, Message::ClerksReplied(Box::new(refused)));
         }
     }
 
@@ -172,37 +153,25 @@ impl Server {
 
     /// Brings what the request handlers of this core have for others to where it is wanted.
     fn bring_replies(&mut self) {
-        while let Some((ticket, answer)) = self.services.webmail.clerks.next_answer() {
-            match ticket.core == self.parts.links.own() {
-                true => self.visit_answered(ticket.frame, answer),
-                false => self.tell_visitor(ticket, Replied::Visit(ticket.frame, Box::new(answer))),
-            }
-        }
-        while let Some((ticket, told)) = self.services.webmail.clerks.next_news() {
-            match ticket.core == self.parts.links.own() {
-                true => self.tell(ticket.frame, |session, cx| session.visit_answered(told, cx)),
-                false => self.tell_visitor(ticket, Replied::GoesOn(ticket.frame, Box::new(told))),
+        while let Some(replied) = self.services.webmail.clerks.next_reply() {
+            let core = replied.ticket.core;
+            match core == self.parts.links.own() {
+                true => self.webmail_replied(replied),
+                false => self.parts.links.tell(core, Class::Answer, Message::ClerksReplied(Box::new(replied))),
             }
         }
     }
 
-    fn visit_answered(&mut self, frame: FrameId, answer: Answer) {
-        self.let_sessions(|sessions, cx| sessions.visit_answered(frame, answer, cx));
-    }
-
-    fn tell_visitor(&mut self, ticket: Ticket, replied: Replied) {
-        self.parts.links.tell(ticket.core, Class::Answer, Message::ClerksReplied(replied));
+    fn webmail_replied(&mut self, replied: Replied) {
+        self.let_sessions(|sessions, cx| sessions.webmail_replied(replied, cx));
     }
 
     /// The request handlers of a core have told this to a session of this one.
     pub(crate) fn clerks_replied(&mut self, from: CoreId, replied: Replied) {
-        match replied {
-            Replied::Visit(frame, answer) => {
-                self.parts.links.answered(from);
-                self.visit_answered(frame, *answer);
-            }
-            Replied::GoesOn(frame, told) => self.tell(frame, |session, cx| session.visit_answered(*told, cx)),
+        if replied.answers.is_some() {
+            self.parts.links.answered(from);
         }
+        self.webmail_replied(replied);
     }
 }
 

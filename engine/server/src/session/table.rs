@@ -18,7 +18,7 @@ use net::{ConnectionId, Service};
 use shards::Reply;
 use store::{AccountId, Outcome};
 use tasks::{Entry, FrameId};
-use webmail::told::Answer;
+use webmail::told::Replied;
 
 use super::{Context, Session};
 
@@ -115,15 +115,18 @@ impl Sessions {
         }
     }
 
-    /// A request handler has answered what the client asked for.
-    pub(crate) fn visit_answered(&mut self, frame: FrameId, answer: Answer, cx: &mut Context<'_>) {
-        cx.web.answered(answer.form_bytes);
-        if self.of(frame).is_none()
-            && let Some(number) = answer.told.number()
-        {
-            cx.web.leave(number);
+    /// The webmail has answered what the client asked for, or tells what follows an answer.
+    pub(crate) fn webmail_replied(&mut self, replied: Replied, cx: &mut Context<'_>) {
+        let Replied { ticket, told, answers } = replied;
+        if let Some(form_bytes) = answers {
+            cx.web.answered(form_bytes);
+            if self.of(ticket.frame).is_none()
+                && let Some(number) = told.number()
+            {
+                cx.web.leave(ticket.frame, number);
+            }
         }
-        self.tell(frame, cx, |session, cx| session.visit_answered(answer.told, cx));
+        self.tell(ticket.frame, cx, |session, cx| session.webmail_replied(told, cx));
     }
 
     /// The connection is over.

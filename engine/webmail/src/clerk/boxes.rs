@@ -30,7 +30,7 @@ pub(crate) enum BoxChange {
 
 /// A change of mailboxes under way, or a look at them.
 #[derive(Debug)]
-pub(super) struct Boxes {
+pub(crate) struct Boxes {
     change: Option<BoxChange>,
     is_done: bool,
     refused: Option<Refusal>,

@@ -75,7 +75,7 @@ pub(crate) enum Change {
 
 /// Messages that something is done with.
 #[derive(Debug)]
-pub(super) struct Changes {
+pub(crate) struct Changes {
     change: Change,
     /// The messages that are to be looked for, before they were.
     conversations: Vec<Key>,

@@ -21,7 +21,7 @@ use super::letters::{Heard, Opening};
 
 /// A page for a letter, in the making.
 #[derive(Debug)]
-pub(super) struct Composing {
+pub(crate) struct Composing {
     start: Start,
     /// What it answers, sends on, or goes on with.
     opening: Option<Opening>,

@@ -39,7 +39,7 @@ const LOOKED_AT_MAX: usize = 1000;
 
 /// A conversation that is being opened.
 #[derive(Debug)]
-pub(super) struct Conversing {
+pub(crate) struct Conversing {
     /// The message that may load what it wants from elsewhere.
     loaded: Option<Key>,
     opened: Opening,

@@ -40,7 +40,7 @@ pub(crate) enum Document {
 
 /// A document that is being read.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     pieces: Pieces,
     document: Document,
     offset: u32,

@@ -21,7 +21,7 @@ use crate::surroundings::name_for_people;
 
 /// A file of messages in the making.
 #[derive(Debug)]
-pub(super) struct Exporting {
+pub(crate) struct Exporting {
     mailbox: MailboxId,
     /// The last message of those that are in it, once that was looked at.
     last: Option<Uid>,

@@ -17,7 +17,7 @@ use crate::{Key, Page, Start, Stretch};
 
 /// A letter that somebody wants back.
 #[derive(Debug)]
-pub(super) struct TakingBack {
+pub(crate) struct TakingBack {
     key: Key,
     /// What it answers, if that is known.
     answers: Option<(MailboxId, Uid)>,

@@ -40,7 +40,7 @@ const FIELDS: [&str; 6] = ["From", "Reply-To", "To", "Cc", "Bcc", "Subject"];
 
 /// A message that is being opened.
 #[derive(Debug)]
-pub(super) struct Opening {
+pub(crate) struct Opening {
     key: Key,
     /// None before the index was looked at.
     info: Option<MessageInfo>,

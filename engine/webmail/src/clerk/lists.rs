@@ -29,7 +29,7 @@ const WALKED_IN_A_TURN: usize = 500;
 
 /// A page of a mailbox in the making.
 #[derive(Debug)]
-pub(super) struct Listing {
+pub(crate) struct Listing {
     mailbox: MailboxId,
     stretch: Stretch,
     rows: Vec<Found>,

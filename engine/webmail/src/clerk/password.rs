@@ -34,7 +34,7 @@ impl fmt::Debug for Secrets {
 
 /// A change under way.
 #[derive(Debug)]
-pub(super) struct Changing {
+pub(crate) struct Changing {
     secrets: Secrets,
     /// The sessions: of the one that goes on, and of those that are over.
     notes: Vec<NoteChange>,

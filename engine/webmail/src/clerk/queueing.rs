@@ -20,7 +20,7 @@ use crate::tls_counts::TlsRow;
 
 /// Something that is asked of the cores.
 #[derive(Debug)]
-pub(super) struct Queueing {
+pub(crate) struct Queueing {
     asked: QueueAsked,
     /// Where to go when it is done.
     then: String,

@@ -27,7 +27,7 @@ pub const LOOKED_AT_MAX: u32 = 2000;
 
 /// A search under way.
 #[derive(Debug)]
-pub(super) struct Searching {
+pub(crate) struct Searching {
     words: String,
     query: Query,
     only: Option<MailboxId>,

@@ -39,7 +39,7 @@ pub(crate) enum Noted {
 
 /// Notes that are being changed.
 #[derive(Debug)]
-pub(super) struct Noting {
+pub(crate) struct Noting {
     changes: Option<Vec<NoteChange>>,
     noted: Noted,
     refused: Option<Refusal>,

@@ -76,7 +76,7 @@ impl Extent {
 
 /// A document that is being read.
 #[derive(Debug)]
-pub(super) struct Showing {
+pub(crate) struct Showing {
     pieces: Pieces,
     part: usize,
     elsewhere: Elsewhere,

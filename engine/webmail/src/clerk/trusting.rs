@@ -38,7 +38,7 @@ pub(crate) enum Trust {
 
 /// A change of it under way.
 #[derive(Debug)]
-pub(super) struct Trusting {
+pub(crate) struct Trusting {
     trust: Trust,
     then: String,
     is_asked: bool,

@@ -53,7 +53,7 @@ pub(super) enum Then {
 
 /// A letter on its way.
 #[derive(Debug)]
-pub(super) struct Writing {
+pub(crate) struct Writing {
     pub(super) draft: Draft,
     pub(super) then: Then,
     pub(super) stage: Stage,

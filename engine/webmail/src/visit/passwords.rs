@@ -10,13 +10,15 @@ use http::{Reply, Status};
 use mail::PasswordMark;
 use store::NoteChange;
 
-use crate::clerk::{Overview, Secrets, Task};
+use crate::clerk::{Job, Overview, Secrets};
 use crate::form::Form;
 use crate::kept::Kept;
 use crate::said::Said;
+use crate::surroundings::Visitor;
+use crate::told::Told;
 use crate::{Ticket, answer};
 
-use super::{Asking, Reception};
+use super::Asking;
 
 /// Bytes of a password: so many at least, and no more than programs can send.
 const PASSWORD_BYTES_MIN: usize = 8;
@@ -70,19 +72,21 @@ pub(crate) fn wanted<'a>(form: &'a Form<'_>) -> Result<&'a str, &'static str> {
     Ok(wanted)
 }
 
-impl Asking<'_> {
+impl Asking<'_, '_> {
     /// What is kept of a new password is made of it, or the old one was not proved. The session goes on, and no other of the account does.
-    pub(super) fn set_password(mut self, token: &str, proved: Result<Secrets, NotProved>) -> Reception {
+    pub(super) fn set_password(
+        mut self,
+        token: &str,
+        proved: Result<Secrets, NotProved>,
+    ) -> Result<(Visitor, Job), Told> {
         if !self.ticket.form_token().is(token) {
-            return Reception::Answered(answer::told(
-                Status::Forbidden,
-                "This does not come from a page of your session.",
-            ));
+            let words = "This does not come from a page of your session.";
+            return Err(Told::Reply(answer::told(Status::Forbidden, words)));
         }
-        let known = self.office.store.account(self.account);
+        let known = self.cx.store().account(self.account);
         let present = known.map_or_else(PasswordMark::default, |known| PasswordMark::of(known.password_hash()));
-        let task = match proved {
-            Ok(_) if (self.office.is_changing)(self.account) => {
+        let job = match proved {
+            Ok(_) if (self.cx.is_changing)(self.account) => {
                 self.complaint("Your password is being changed in another window. It was not changed here.")
             }
             Ok(secrets) if secrets.replaced != present => {
@@ -95,24 +99,24 @@ impl Asking<'_> {
                     false => NoteChange::Remove(digest[..].into()),
                 });
                 let notes = notes.collect();
-                Task::SetPassword(secrets, notes)
+                Job::set_password(secrets, notes)
             }
             Err(NotProved::Wrong) => self.complaint("That is not your present password. It was not changed."),
             Err(NotProved::TooMany) => {
                 self.complaint("Too many people try to log in from your address just now. Try again in a moment.")
             }
         };
-        self.begin(task)
+        Ok((self.visitor(), job))
     }
 
     /// The page of settings, with what is wrong.
-    pub(super) fn complaint(&mut self, why: &str) -> Task {
+    pub(super) fn complaint(&mut self, why: &str) -> Job {
         self.said = Some(Said::wrong(why));
-        Task::Settings(Overview { sessions: self.sessions(), typed: None })
+        Job::Settings(Overview { sessions: self.sessions(), typed: None })
     }
 
     /// A form that asks for a password and got here without one being made: it asks for none.
-    pub(super) fn no_password(&mut self, form: &Form<'_>) -> Result<Task, Reply> {
+    pub(super) fn no_password(&mut self, form: &Form<'_>) -> Result<Job, Reply> {
         Ok(self.complaint(wanted(form).err().unwrap_or("It was not changed. Try again.")))
     }
 }
