@@ -359,19 +359,23 @@ impl Clerks {
     }
 
     /// Whether somebody can go on at once, or is to be told of a change.
+    #[inline]
     pub fn has_work(&self, store: &Store) -> bool {
         !self.again.is_empty() || !self.replies.is_empty() || self.can_go_on() || self.listeners.has_changes(store)
     }
 
     /// Whether a visit can be taken up at once, or a piece, a reply go on, or somebody who listens be told more. Who found the store busy waits for a turn that something else brings: the store is busy with something.
+    #[inline]
     pub fn can_go_on(&self) -> bool {
-        self.has_visits() || self.letters.has_pieces() || self.streams.has_wanted() || self.listeners.has_concerned()
+        self.waiting.count() > 0 && self.has_next_visit()
+            || self.letters.has_pieces()
+            || self.streams.has_wanted()
+            || self.listeners.has_concerned()
     }
 
-    fn has_visits(&self) -> bool {
-        self.waiting.count() > 0
-            && self.has_room()
-            && self.waiting.has_next(|account| of_account(&self.at_work, account))
+    #[inline(never)]
+    fn has_next_visit(&self) -> bool {
+        self.has_room() && self.waiting.has_next(|account| of_account(&self.at_work, account))
     }
 
     /// Whether one more clerk may be at work, beside those whose replies have begun and to whom letters come.
