@@ -27,4 +27,5 @@ mod small_worlds;
 mod soak;
 mod space;
 mod summaries;
+mod superblocks;
 mod unread;

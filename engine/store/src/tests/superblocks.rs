@@ -1,0 +1,111 @@
+//! Versions of the superblock: each is needed only until the next one is durable.
+
+use super::disk::Cut;
+use super::rig::{MIB, Rig, body};
+use crate::finding::Damage;
+use crate::outcome::{State, WhyReadOnly};
+use crate::types::{AccountId, Uid};
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+/// What the roots of the version before lead to is as it was until they are replaced there, too.
+#[test]
+fn without_the_newest_version_at_any_time_all_mail_is_there() {
+    let mut rig = Rig::new(2 * MIB);
+    let accounts = [rig.create("ada@example.org"), rig.create("bob@example.org"), rig.create("eve@example.org")];
+    let (mut kept, mut roots) = (Vec::new(), BTreeSet::new());
+    for number in 1..600 {
+        let account = accounts[number as usize / 10 % 3];
+        rig.deliver(&[account], &body(number, 600)).unwrap();
+        let uid = rig.list(account).last().unwrap().uid;
+        if number % 15 == 0 {
+            kept.push((account, uid, number));
+        } else {
+            rig.remove(account, &[uid.0]).unwrap();
+        }
+        roots.extend(rig.store.parts().superblock.roots.iter().flatten().map(|root| root.sequence));
+        let mut disk = rig.disk.clone();
+        disk.cut(Cut::Prefix(usize::MAX));
+        let superblock = &rig.store.parts().superblock;
+        let slots = superblock.geometry.slots();
+        superblock.slot_numbers().into_iter().for_each(|slot| disk.rot(slots[slot].sector().0));
+        let opened = Rig::on(disk);
+        let unexpected = opened.store.findings().iter().find(|finding| finding.damage != Damage::Superblock);
+        assert_eq!(unexpected, None, "after message {number}");
+        let uids = |rig: &Rig| accounts.map(|account| rig.list(account).iter().map(|one| one.uid).collect::<Vec<_>>());
+        assert_eq!(uids(&opened), uids(&rig), "after message {number}");
+        if number % 10 == 0 {
+            are_kept_by(opened, &accounts, &kept);
+        }
+    }
+    assert!(roots.len() > 20, "{} checkpoints", roots.len());
+}
+
+/// These messages stay whole while others come and go.
+fn are_kept_by(mut rig: Rig, accounts: &[AccountId], kept: &[(AccountId, Uid, u64)]) {
+    for life in 0..3 {
+        for (account, uid, number) in kept {
+            let message = *rig.list(*account).iter().find(|message| message.uid == *uid).unwrap();
+            assert!(rig.read(*account, &message) == Ok(body(*number, 600)), "life {life}: {number}");
+        }
+        for (number, account) in (10_000..).zip(accounts.iter().cycle().take(60)) {
+            rig.deliver(&[*account], &body(number, 600)).unwrap();
+            let uid = rig.list(*account).last().unwrap().uid;
+            rig.remove(*account, &[uid.0]).unwrap();
+        }
+        rig = rig.cut(Cut::Prefix(0));
+    }
+}
+
+/// The power fails when a root has moved and the version before still leads to the segments that it
+/// left. The next life uses these, and then the newest version is lost.
+#[test]
+fn a_life_after_a_root_moved_needs_no_single_version() {
+    let mut rig = Rig::new(2 * MIB);
+    let accounts = [rig.create("ada@example.org"), rig.create("bob@example.org")];
+    let segments = |rig: &Rig| rig.store.parts().journals.of(accounts[0].shard()).unwrap().chain().len();
+    while segments(&rig) < 3 {
+        rig.deliver(&accounts[..1], &body(0, 600)).unwrap();
+        let uid = rig.list(accounts[0]).last().unwrap().uid;
+        rig.remove(accounts[0], &[uid.0]).unwrap();
+    }
+    rig.deliver(&accounts, &body(1, 600)).unwrap();
+    let (mut points, mut failed) = (0, 0);
+    let mut versions = BTreeSet::new();
+    rig.store.parts_mut().journals.needs_mending(accounts[0].shard());
+    rig.store.turn_ended();
+    rig.exchange();
+    while !rig.disk.is_idle() {
+        for (cut, bodies) in
+            [0, usize::MAX].into_iter().flat_map(|count| [2, 6, 12, 18, 24].map(|bodies| (count, bodies)))
+        {
+            let mut disk = rig.disk.clone();
+            disk.cut(Cut::Prefix(cut));
+            // Where the other version cannot be written, nothing is.
+            let mut refusing = Rig::opening(disk.clone());
+            refusing.disk.fail_writes = true;
+            refusing.settle();
+            failed += usize::from(refusing.store.state() == State::ReadOnly(WhyReadOnly::LastFlushFailed));
+            let mut next = Rig::on(disk);
+            assert!(next.serving());
+            assert_eq!(refusing.list(accounts[0]), next.list(accounts[0]));
+            versions.insert(next.store.parts().superblock.sequence);
+            // Two fill a segment.
+            (0..bodies).for_each(|number| next.deliver(&accounts[1..], &body(10_000 + number, 30_000)).unwrap());
+            let uids =
+                |rig: &Rig| accounts.map(|account| rig.list(account).iter().map(|one| one.uid).collect::<Vec<_>>());
+            let expected = uids(&next);
+            let superblock = &next.store.parts().superblock;
+            let slots = superblock.geometry.slots();
+            let newest = superblock.slot_numbers().map(|slot| slots[slot].sector().0);
+            next.disk.cut(Cut::Prefix(usize::MAX));
+            newest.into_iter().for_each(|sector| next.disk.rot(sector));
+            let next = Rig::on(next.disk);
+            let unexpected = next.store.findings().iter().find(|finding| finding.damage != Damage::Superblock);
+            assert_eq!((unexpected, uids(&next)), (None, expected), "point {points}");
+            points += 1;
+        }
+        rig.turn(1);
+    }
+    assert!(points > 40 && versions.len() > 1 && failed > 0, "{points} points, {versions:?}, {failed} failed");
+}
