@@ -4,8 +4,9 @@
 //! Invariants:
 //! - Nothing is written to a disk that is not blank and whose superblock is not of this format.
 //! - Slot 3 of a blank disk is written first, so that a cut leaves a blank disk or a valid slot.
-//! - Opening twice gives the same: but for the superblock, which may be written once more, what must
-//!   change is gathered, and written as a group like any other.
+//! - Opening twice gives the same: what must change is gathered, and written as a group like any
+//!   other. Only the superblock may be written before, and only when the version that was read is
+//!   durable: the device's cache may have it from a life that ended without a power cut.
 
 mod blank;
 mod superblocks;
@@ -165,20 +166,18 @@ impl Opening {
     }
 
     fn renewed(&mut self, ok: bool, left: u8, parts: &mut Parts) {
-        self.phase = match left {
-            // Of which slots hold what nothing is known.
-            _ if !ok => Phase::Ended(State::ReadOnly(WhyReadOnly::LastFlushFailed)),
-            0 => Phase::LastFlush,
-            left => Phase::Renewing(left),
-        };
-        if let Phase::LastFlush = self.phase {
-            parts.backing.flush();
+        match left {
+            // It is not known what the slots hold.
+            _ if !ok => self.phase = Phase::Ended(State::ReadOnly(WhyReadOnly::LastFlushFailed)),
+            0 => self.flush_last(parts),
+            left => self.phase = Phase::Renewing(left),
         }
     }
 
     /// A flush has ended.
     pub(crate) fn flushed(&mut self, ok: bool, parts: &mut Parts, findings: &mut Findings) {
         match self.phase {
+            Phase::LastFlush if ok && core::mem::take(&mut self.is_superblock_sole) => self.renew(parts),
             Phase::LastFlush => {
                 let state = if ok { State::Serving } else { State::ReadOnly(WhyReadOnly::LastFlushFailed) };
                 self.phase = Phase::Ended(state);
@@ -374,16 +373,18 @@ impl Opening {
         refresh_reserve(parts);
         if self.inspect {
             self.phase = Phase::Ended(State::Serving);
-        } else if self.is_superblock_sole {
-            self.renew(parts);
         } else {
-            self.phase = Phase::LastFlush;
-            parts.backing.flush();
+            self.flush_last(parts);
         }
     }
 
-    /// Writes the superblock again in the slots of the version before. Otherwise that one would lead
-    /// to segments that are used anew from now on.
+    fn flush_last(&mut self, parts: &mut Parts) {
+        self.phase = Phase::LastFlush;
+        parts.backing.flush();
+    }
+
+    /// Writes the superblock again in the slots of the version before, which would otherwise lead to
+    /// segments that are used anew from now on.
     fn renew(&mut self, parts: &mut Parts) {
         let Parts { superblock, random, backing, .. } = parts;
         superblock.sequence += 1;

@@ -1,8 +1,10 @@
-//! Versions of the superblock: each is needed only until the next one is durable.
+//! Versions of the superblock: a version is needed only until the next one is durable, and none is
+//! written while the one before it may be lost.
 
-use super::disk::Cut;
+use super::disk::{Cut, Fate};
 use super::rig::{MIB, Rig, body};
 use crate::finding::Damage;
+use crate::layout::PAGE_SECTORS;
 use crate::outcome::{State, WhyReadOnly};
 use crate::types::{AccountId, Uid};
 use alloc::collections::BTreeSet;
@@ -108,4 +110,35 @@ fn a_life_after_a_root_moved_needs_no_single_version() {
         rig.turn(1);
     }
     assert!(points > 40 && versions.len() > 1 && failed > 0, "{points} points, {versions:?}, {failed} failed");
+}
+
+/// The machine restarts while a root moves, and the device keeps its power and its cache. Then the
+/// power fails while the disk is opened, and all slots that were not flushed are torn.
+#[test]
+fn no_version_is_written_before_the_one_in_force_is_durable() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    (1..=4).for_each(|number| rig.deliver(&[ada], &body(number, 600)).unwrap());
+    rig.store.parts_mut().journals.needs_mending(ada.shard());
+    rig.store.turn_ended();
+    rig.exchange();
+    let slots = rig.store.parts().superblock.geometry.slots().map(|page| page.sector());
+    let is_slot = |sector| slots.iter().any(|slot| (slot.0..slot.0 + PAGE_SECTORS).contains(&sector));
+    let mut renewed = 0;
+    while !rig.disk.is_idle() {
+        let mut disk = rig.disk.clone();
+        disk.forget_requests();
+        let mut next = Rig::opening(disk);
+        while next.store.state() == State::Opening {
+            next.turn(1);
+            let mut disk = next.disk.clone();
+            renewed += usize::from(disk.unflushed().into_iter().any(is_slot));
+            disk.cut_each(|sector| if is_slot(sector) { Fate::Garbage } else { Fate::New });
+            let last = Rig::on(disk);
+            assert_eq!(last.store.state(), State::Serving);
+            assert_eq!(last.list(ada).len(), 4);
+        }
+        rig.turn(1);
+    }
+    assert!(renewed > 4, "{renewed} times a slot was not flushed");
 }
