@@ -220,7 +220,7 @@ fn a_year_of_a_small_store_loses_nothing() {
 #[test]
 #[ignore = "the part long-world"]
 fn a_year_of_a_million_messages_loses_nothing() {
-    let world = live_a_year(4_500 * MIB, 20, 1_000_000);
+    let world = live_a_year(4_500 * MIB, 20, 1_100_000);
     assert!(world.octets > 10_000_000_000, "only {} octets came", world.octets);
     std::println!("{} messages of {} octets came", world.next - 1, world.octets);
 }
