@@ -23,7 +23,7 @@ impl Body {
         range: Range<usize>,
     ) -> Body {
         assert!(range.end <= buffer.len(), "octets outside of their buffer");
-        // The offset was compared with the message as it was when the read was asked for.
+        // A record may say of a message what its chunk contradicts. That is no reason to stop.
         Body { account, mailbox, uid, buffer, range: range.start.min(range.end)..range.end }
     }
 

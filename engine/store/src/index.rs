@@ -161,15 +161,11 @@ impl Index {
 
     /// The GUID number of a message that is to come for `recipient`.
     ///
-    /// Errors: `NoSuchAccount`, `NoSuchMailbox` also for a mailbox that may be gone when the message is there; `TooMany` where the mailbox has no UID left;
-    /// `Arrived` and `TooMany` for a message that is delivered once.
+    /// Errors: `NoSuchAccount`; as [`check_takes_mail`]; `Arrived` and `TooMany` for a message
+    /// that is delivered once.
     pub(crate) fn guid_for(&mut self, recipient: &Recipient) -> Result<u64, Refusal> {
         let account = self.accounts.get(&recipient.account).ok_or(Refusal::NoSuchAccount)?;
-        if !self.takes_mail(recipient.account, recipient.mailbox) {
-            let is_full =
-                self.mailbox(recipient.account, recipient.mailbox.0).is_some_and(|known| known.uids_left() == 0);
-            return Err(if is_full { Refusal::TooMany } else { Refusal::NoSuchMailbox });
-        }
+        check_takes_mail(account, recipient.mailbox)?;
         if let Some(origin) = recipient.once {
             notes::check_arrival(account.notes(), origin)?;
         }
@@ -178,9 +174,9 @@ impl Index {
         Ok(guid)
     }
 
-    /// Whether mail may be delivered to a mailbox: it is there, and stays, and has a UID left.
-    pub(crate) fn takes_mail(&self, account: AccountId, MailboxId(mailbox): MailboxId) -> bool {
-        mailbox < OWN_MAILBOX_MIN && self.mailbox(account, mailbox).is_some_and(|known| known.uids_left() > 0)
+    /// Whether mail may be delivered to a mailbox.
+    pub(crate) fn takes_mail(&self, account: AccountId, mailbox: MailboxId) -> bool {
+        self.accounts.get(&account).is_some_and(|account| check_takes_mail(account, mailbox).is_ok())
     }
 
     /// Where the chunk with `index` of a message lies, and in how many pages.
@@ -420,4 +416,13 @@ fn change_counted<T>(account: &mut Account, queued: &mut usize, change: impl FnO
     let changed = change(account);
     *queued = *queued + account.outbox().len() - before;
     changed
+}
+
+/// Whether mail may be delivered to a mailbox.
+///
+/// Errors: `NoSuchMailbox`, also for one that may be gone when the message is there; `TooMany`
+/// where the mailbox has no UID left.
+fn check_takes_mail(account: &Account, MailboxId(mailbox): MailboxId) -> Result<(), Refusal> {
+    let known = account.mailbox(mailbox).filter(|_| mailbox < OWN_MAILBOX_MIN).ok_or(Refusal::NoSuchMailbox)?;
+    if known.uids_left() > 0 { Ok(()) } else { Err(Refusal::TooMany) }
 }

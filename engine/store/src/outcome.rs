@@ -83,7 +83,8 @@ pub enum Refusal {
     NotEmpty,
     /// The account has a mailbox of this name.
     NameTaken,
-    /// The account has as many mailboxes, or notes, as it may, or more letters arrive at it at once than are kept account of; or a mailbox has given all its UIDs.
+    /// The account has as many mailboxes, or notes, as it may. Or more messages arrive at it at
+    /// once than are kept account of; or a mailbox has given all its UIDs.
     TooMany,
     /// The letter has arrived there already.
     Arrived,

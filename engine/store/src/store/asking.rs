@@ -144,8 +144,10 @@ impl Store {
 
     /// Begins a message for `recipients`, each of which gets it wholly or not at all.
     ///
-    /// Errors: `NotServing`, `ReadOnly`, `IndexFull`, `NoSuchAccount` and `NoSuchMailbox` (nobody gets it), `Busy` for too many
-    /// deliveries or recipients; `Arrived` where one has it already who is to get it once, `TooMany` where too many such arrive, or a mailbox has no UID left.
+    /// Errors: `NotServing`, `ReadOnly`, `IndexFull`, `NoSuchAccount` and `NoSuchMailbox` (no
+    /// recipient gets it), `Busy` for too many deliveries or recipients. `Arrived` where a
+    /// recipient that is to get it once has it already. `TooMany` where too many such arrive, or a
+    /// mailbox has no UID left.
     pub fn begin(&mut self, recipients: &[Recipient]) -> Result<DeliveryId, Refusal> {
         self.condition.check_serving()?;
         self.deliveries.begin(recipients, &mut self.parts.indexes)

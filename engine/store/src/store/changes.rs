@@ -238,11 +238,14 @@ impl Store {
         self.order(account, What::Delete { mailbox }, continuation)
     }
 
-    /// Files the messages with these UIDs, in ascending order, into another mailbox of the account, with their flags and GUIDs: each of them is
-    /// at every moment in one of the two. `continuation` is woken with [`crate::Outcome::Filed`], which says how far it went, or refused with `NoSuchMailbox`,
-    /// `NoSuchMessage` (none of them is there) or `TooMany` (the other mailbox has no UID left).
+    /// Files the messages with these UIDs, in ascending order, into another mailbox of the account,
+    /// with their flags and GUIDs: each of them is at every moment in one of the two.
+    /// `continuation` is woken with [`crate::Outcome::Filed`], which says how far it went, or
+    /// refused with `NoSuchMailbox`, `NoSuchMessage` (none of them is there) or `TooMany` (the
+    /// other mailbox has no UID left).
     ///
-    /// Errors: `BuiltIn` for the outbox, into which nothing gets but by a delivery; `TooLarge` for more than 400 ranges, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    /// Errors: `BuiltIn` for the outbox, into which nothing gets but by a delivery; `TooLarge` for
+    /// more than 400 ranges, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn file(
         &mut self,
         account: AccountId,

@@ -95,6 +95,17 @@ fn no_uid_is_given_twice_when_the_last_ones_are() {
     }
 }
 
+/// Mailboxes of the user's own take no delivery, whatever UIDs they have.
+#[test]
+fn a_full_mailbox_takes_no_delivery() {
+    let own = MailboxId(20);
+    for (mailbox, expected) in [(SENT, Refusal::TooMany), (own, Refusal::NoSuchMailbox)] {
+        let (mut rig, ada) = with_uid_next(mailbox, UID_END, 1);
+        let recipient = Recipient { mailbox, ..Recipient::inbox(ada) };
+        assert_eq!(rig.deliver_to(&[recipient], &body(2, 300)), Err(expected));
+    }
+}
+
 #[test]
 fn a_checkpoint_of_the_last_mailbox_number_ends() {
     let mut rig = Rig::new(2 * MIB);
