@@ -48,8 +48,8 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     let tls = TlsTable::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections);
     let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
     // Each draws from the machine in its turn: another order would be another run of a simulation.
-    let seed = (random(machine), machine.disk());
-    let store = Archive::new((core, cores), &sizes.of_shards(cores), seed, facts(&configuration, &secret));
+    let (seed, disk) = (random(machine), machine.disk());
+    let store = Archive::new((core, cores), &sizes.of_shards(cores), seed, disk, facts(&configuration, &secret));
     let [of_reports, of_inbound] = QueueIds::pair(u64::from_le_bytes(random(machine)));
     let memory = MemoryBudget::new(sizes.memory_pool_bytes(), random(machine));
     let keys = [random(machine), random(machine)];

@@ -76,7 +76,7 @@ impl Elsewhere {
 impl Archive {
     /// Of one of `cores` cores. The first one's store begins to open the disk. `facts`: what is
     /// known of hosts elsewhere.
-    pub fn new((core, cores): (CoreId, u8), limits: &Limits, (seed, disk): ([u8; 32], Disk), facts: Facts) -> Archive {
+    pub fn new((core, cores): (CoreId, u8), limits: &Limits, seed: [u8; 32], disk: Disk, facts: Facts) -> Archive {
         let mut store = match core {
             CoreId::FIRST => Store::keeper(limits.store, disk, seed, cores),
             _ => Store::guest(limits.store, seed),
