@@ -29,7 +29,7 @@ impl Archive {
         }
     }
 
-    /// Whether a core that gets some of a letter has fewer buffers or places than are asked for.
+    /// Whether a core that gets some of a message has fewer buffers or places than are asked for.
     pub fn is_short_for(&self, letter: LetterId) -> bool {
         match (letter, &self.elsewhere) {
             (LetterId::Own(_), _) => self.is_short_of_buffers_itself(),

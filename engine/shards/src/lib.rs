@@ -15,8 +15,9 @@
 //! | `serving` | what cores tell each other by themselves: shares, passwords, the end |
 //! | `messages`, `purpose`, `point` | what travels, and where something waits for it |
 //! | `ask`, `question` | questions to the owner of an account or fact; the list of them |
-//! | `usage`, `sending`, `opening`, `greylisting` | one question each, with its reply and what the owner does |
-//! | `owned`, `allowances`, `maildrop`, `facts`, `known` | what an owner has of accounts and of hosts elsewhere, and what all know |
+//! | `usage`, `sending`, `opening`, `greylisting` | one question each, and its reply |
+//! | `owned`, `allowances`, `maildrop`, `facts` | what an owner has of accounts and of hosts elsewhere |
+//! | `known` | what all cores know of accounts |
 //!
 //! The disk has one queue for us, so one core keeps it: the first. It opens the disk, makes the
 //! accounts, and hands over to the others their shares of the shards; their stores run errands to

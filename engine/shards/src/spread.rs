@@ -119,7 +119,7 @@ impl Spread {
         self.letters.get(letter).map(|parts| parts.stage)
     }
 
-    /// The parts of a letter that have a place, or wait for one.
+    /// The parts of a message that have a place, or wait for one.
     pub(crate) fn parts_of(&self, letter: FrameId) -> impl Iterator<Item = LetterId> {
         self.letters.get(letter).into_iter().flat_map(|parts| parts.parts.iter().map(|part| part.letter))
     }
@@ -202,6 +202,20 @@ impl Parts {
         self.continuation = (taken_by_all < octets.len()).then_some(continuation);
         Ok(taken_by_all)
     }
+
+    /// Nothing more comes of it. It is prepared when all parts have a place.
+    ///
+    /// Errors: a core has refused its part, and nothing would end the message any more.
+    fn complete(&mut self, closing: Closing, continuation: Continuation) -> Result<(), Refusal> {
+        if let Some(refusal) = self.refused {
+            return Err(refusal);
+        }
+        (self.closing, self.continuation) = (Some(closing), Some(continuation));
+        if self.stage == Stage::Octets {
+            self.stage = Stage::Preparing;
+        }
+        Ok(())
+    }
 }
 
 impl Archive {
@@ -209,13 +223,9 @@ impl Archive {
     pub(crate) fn begin_spread(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
         sometimes!(LetterSpread);
         let letter = self.elsewhere.as_mut().ok_or(Refusal::NoSuchAccount)?.spread.begin()?;
-        for owner in (0..self.owners.count()).rev().map(CoreId) {
-            if let Err(refusal) = self.prepare_part(letter, owner, recipients) {
-                self.abort(LetterId::Spread(letter));
-                return Err(refusal);
-            }
-        }
-        match self.take_places(letter) {
+        let mut owners = (0..self.owners.count()).rev().map(CoreId);
+        let noted = owners.try_for_each(|owner| self.note_part(letter, owner, recipients));
+        match noted.and_then(|()| self.take_places(letter)) {
             Ok(()) => Ok(LetterId::Spread(letter)),
             Err(refusal) => {
                 self.abort(LetterId::Spread(letter));
@@ -224,30 +234,34 @@ impl Archive {
         }
     }
 
-    /// Notes which of the recipients this core owns, if it owns some.
-    fn prepare_part(&mut self, letter: FrameId, owner: CoreId, recipients: &[Recipient]) -> Result<(), Refusal> {
+    /// Notes the part of a message for the accounts that `owner` has, if it has some of them.
+    fn note_part(&mut self, letter: FrameId, owner: CoreId, recipients: &[Recipient]) -> Result<(), Refusal> {
         let (owners, is_own) = (self.owners, owner == self.core);
-        let Some(Elsewhere { distant, spread, recipients: theirs, .. }) = &mut self.elsewhere else { return Ok(()) };
+        let Some(Elsewhere { distant, spread, recipients: theirs, .. }) = &mut self.elsewhere else {
+            unreachable!("a core that is alone has all accounts")
+        };
         let Some(parts) = spread.get(letter) else { unreachable!("a message that has just begun") };
         let owned = recipients.iter().filter(|recipient| owners.of(recipient.account) == owner);
-        let theirs = if is_own { &mut parts.own } else { theirs };
-        theirs.extend(owned);
-        if theirs.is_empty() {
-            return Ok(());
-        }
-        let coming = if is_own { Ok(Unplaced::Own) } else { distant.begin(owner, theirs).map(Unplaced::Distant) };
-        if !is_own {
+        let coming = if is_own {
+            parts.own.extend(owned);
+            (!parts.own.is_empty()).then_some(Unplaced::Own)
+        } else {
+            theirs.extend(owned);
+            let begun = (!theirs.is_empty()).then(|| distant.begin(owner, theirs));
             theirs.clear();
-        }
-        parts.coming.push(coming?);
+            begun.transpose()?.map(Unplaced::Distant)
+        };
+        parts.coming.extend(coming);
         Ok(())
     }
 
-    /// Takes the places of a letter's parts, up to one that it has to wait for.
+    /// Takes the places of a message's parts, up to one that it has to wait for.
     ///
     /// Errors: this core's store refuses it.
     fn take_places(&mut self, letter: FrameId) -> Result<(), Refusal> {
-        let Some(Elsewhere { distant, spread, .. }) = &mut self.elsewhere else { return Ok(()) };
+        let Some(Elsewhere { distant, spread, .. }) = &mut self.elsewhere else {
+            unreachable!("a core that is alone has all accounts")
+        };
         let Some(parts) = spread.get(letter) else { unreachable!("a message that has ended takes no place") };
         while let Some(coming) = parts.coming.pop() {
             match coming {
@@ -318,6 +332,8 @@ impl Archive {
     }
 
     /// Has all parts of a message prepared. Then all are committed, or none if one cannot be.
+    ///
+    /// Errors: the message is given up.
     pub(crate) fn prepare_spread(
         &mut self,
         letter: FrameId,
@@ -325,10 +341,13 @@ impl Archive {
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         let parts = self.spread(letter).ok_or(Refusal::NoSuchDelivery)?;
-        (parts.closing, parts.continuation) = (Some(closing), Some(continuation));
-        if parts.stage == Stage::Octets {
-            parts.stage = Stage::Preparing;
-            self.prepare_parts(letter);
+        match parts.complete(closing, continuation) {
+            Ok(()) if parts.stage == Stage::Preparing => self.prepare_parts(letter),
+            Ok(()) => {}
+            Err(refusal) => {
+                self.abort(LetterId::Spread(letter));
+                return Err(refusal);
+            }
         }
         Ok(())
     }

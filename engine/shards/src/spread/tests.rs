@@ -20,8 +20,8 @@ fn every_part_of_a_letter_for_several_cores_gets_every_octet_once_however_much_e
     let letter = spread.begin().expect("there is room for one");
     assert_eq!(spread.begin(), Err(Refusal::Busy));
     let parts = spread.get(letter).expect("it has begun");
-    let nobody_is_asked = |_: LetterId, _: &[u8]| unreachable!("a part without a place");
-    assert_eq!(parts.append(&octets, part_at(letter, Point::LetterRoom), nobody_is_asked), Ok(0));
+    let no_part = |_: LetterId, _: &[u8]| unreachable!("a part without a place");
+    assert_eq!(parts.append(&octets, part_at(letter, Point::LetterRoom), no_part), Ok(0));
     parts.stage = Stage::Octets;
     (0..3).for_each(|number| parts.add(part(number)));
     let mut got = [const { Vec::new() }; 3];
@@ -74,4 +74,19 @@ fn room_that_comes_late_is_not_taken_for_the_end_of_a_letter_for_several_cores()
     let stored = Wake { continuation: part_at(letter, Point::PartStored), outcome: Outcome::Delivered };
     let wake = spread.woken(stored).expect("the session is told");
     assert_eq!(wake.continuation, session);
+}
+
+/// A message without octets is complete before anything else is asked of it.
+#[test]
+fn a_message_whose_place_was_refused_is_not_completed() {
+    for refused in [None, Some(Refusal::IndexFull)] {
+        let mut spread = Spread::new(1);
+        let letter = spread.begin().expect("there is room for one");
+        let parts = spread.get(letter).expect("it has begun");
+        let session = Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
+        parts.refused = refused;
+        let completed = parts.complete(machine::UnixTime::from_seconds(1).into(), session);
+        assert_eq!(completed, refused.map_or(Ok(()), Err));
+        assert_eq!((parts.stage, parts.continuation.is_some()), (Stage::Beginning, refused.is_none()));
+    }
 }
