@@ -125,17 +125,14 @@ impl Session {
     }
 
     fn recipient_arrived(&mut self, recipient: &Recipient<'_>, actions: &mut impl Actions) {
+        let recipients_max = actions.settings().recipients_max;
         let Some(transaction) = &mut self.transaction else {
             return self.fault(reply::MAIL_FIRST, actions);
         };
-        if transaction.message != Message::NotBegun {
-            return self.fault(reply::CHUNKS_BEGAN, actions);
-        }
-        if transaction.character_set == CharacterSet::Ascii && !recipient.path.text().is_ascii() {
-            return self.fault(reply::RECIPIENT_NEEDS_SMTPUTF8, actions);
-        }
-        if transaction.recipients >= actions.settings().recipients_max {
-            return actions.reply(reply::TOO_MANY_RECIPIENTS);
+        match transaction.check_recipient(&recipient.path, recipients_max) {
+            Ok(()) => {}
+            Err(Untaken::Wrong(reply)) => return self.fault(reply, actions),
+            Err(Untaken::Full) => return actions.reply(reply::TOO_MANY_RECIPIENTS),
         }
         match actions.recipient(recipient) {
             Ok(()) => {
@@ -210,8 +207,9 @@ impl Session {
 
     /// Whether nothing keeps RCPT from being answered.
     pub(super) fn may_answer(&self, path: &ForwardPath<'_>, actions: &mut impl Actions) -> bool {
-        let begins = |transaction: &Transaction| transaction.message == Message::NotBegun;
-        !self.transaction.as_ref().is_some_and(begins) || actions.may_answer(path, self.client_name.as_str())
+        let recipients_max = actions.settings().recipients_max;
+        let takes = |transaction: &Transaction| transaction.check_recipient(path, recipients_max).is_ok();
+        !self.transaction.as_ref().is_some_and(takes) || actions.may_answer(path, self.client_name.as_str())
     }
 
     /// Whether nothing keeps the message from beginning that DATA or BDAT may begin.
@@ -234,6 +232,28 @@ impl Session {
         actions.message_begin(&Envelope { greeting_name, protocol, recipients: transaction.recipients })?;
         self.set_message(Message::Arriving);
         Ok(Incoming { bytes: 0, position: Position::LineStart, fate: Fate::Kept })
+    }
+}
+
+/// Why a transaction takes no recipient like this, whichever it is.
+enum Untaken {
+    /// The client ought not to have named it.
+    Wrong(Reply),
+    /// It has as many as it may.
+    Full,
+}
+
+impl Transaction {
+    /// Whether a recipient may be named.
+    fn check_recipient(&self, path: &ForwardPath<'_>, recipients_max: u16) -> Result<(), Untaken> {
+        match () {
+            () if self.message != Message::NotBegun => Err(Untaken::Wrong(reply::CHUNKS_BEGAN)),
+            () if self.character_set == CharacterSet::Ascii && !path.text().is_ascii() => {
+                Err(Untaken::Wrong(reply::RECIPIENT_NEEDS_SMTPUTF8))
+            }
+            () if self.recipients >= recipients_max => Err(Untaken::Full),
+            () => Ok(()),
+        }
     }
 }
 

@@ -182,6 +182,23 @@ fn a_recipient_is_not_answered_before_he_is_known() {
     }
 }
 
+/// Otherwise a client could ask as much as it likes, and none of it would count.
+#[test]
+fn nothing_is_found_out_about_a_recipient_that_is_not_taken() {
+    let mut talk = Conversation::greeted();
+    talk.says("MAIL FROM:<ada@example.org>\r\n");
+    (0..3).for_each(|_| talk.says("RCPT TO:<bob@mail.test>\r\n"));
+    talk.replies();
+    talk.world.recipient_is_unknown = true;
+    talk.exchange(&[
+        ("RCPT TO:<eve@mail.test>\r\n", "452 4.5.3 Too many recipients\r\n"),
+        ("RSET\r\n", "250 2.0.0 OK\r\n"),
+        ("MAIL FROM:<ada@example.org>\r\n", "250 2.1.0 Sender OK\r\n"),
+        ("RCPT TO:<\u{e4}@mail.test>\r\n", "553 5.6.7 Non-ASCII address needs SMTPUTF8\r\n"),
+    ]);
+    assert_eq!(talk.session.waits_for(), WaitsFor::Bytes);
+}
+
 #[test]
 fn who_leaves_or_has_to_while_a_sender_is_looked_at_leaves_nothing_behind() {
     for end in [Session::stopping, Session::peer_closed, Session::deadline_expired] {
