@@ -60,9 +60,10 @@ impl SmtpConversation {
     /// Whether the session waits for a message that holds buffers that other sessions may wait for.
     /// Load shedding in the engine asks this.
     pub fn holds_and_waits(&self, store: &Archive) -> bool {
-        self.spread_letter().is_some_and(|letter| match self.session.waits_for() {
-            // While it begins it waits for places alone, and nothing waits for it in a circle.
-            smtp::WaitsFor::MessageRoom => !store.is_beginning(letter),
+        // While it begins it waits for places alone, and nothing waits for it in a circle.
+        let begun = self.spread_letter().filter(|letter| !store.is_beginning(*letter));
+        begun.is_some_and(|letter| match self.session.waits_for() {
+            smtp::WaitsFor::MessageRoom => true,
             smtp::WaitsFor::Stored => self.ends_without_room() || store.is_preparing(letter),
             _ => false,
         })
