@@ -254,7 +254,9 @@ fn trace(
         return Ok(());
     }
     let taken = cx.store.append(letter, trace, continuation).map_err(message_refusal)?;
-    let rest = trace.get(taken..).unwrap_or_default();
-    transaction.message.iter_mut().for_each(|message| message.head.extend_from_slice(rest));
+    // What the store has no room for yet goes with the first bytes of the message.
+    if let (Some(message), Some(rest)) = (&mut transaction.message, trace.get(taken..)) {
+        message.head.extend_from_slice(rest);
+    }
     Ok(())
 }
