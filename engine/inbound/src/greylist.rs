@@ -3,33 +3,44 @@
 //! first RCPT is answered, as long as it takes and no longer (`sender`). Mail for the postmaster is
 //! never deferred, nor is mail from a host on a list of `dnswl`.
 //!
-//! What is known of an origin one core knows for all, and RCPT waits for what that says. Without a
-//! reply the message is deferred.
+//! What is known of an origin one core knows for all ([`shards::Facts`]), and RCPT waits for what
+//! that says. A recipient that is refused for something else is not asked about: a message that may
+//! not come has not come.
 
 use mail::Origin;
 use shards::MayCome;
 use smtp::{ForwardPath, RecipientRefusal};
+use store::AccountId;
 
 use super::deferral::Deferral;
 use super::host::SmtpHost;
 use super::limits;
 use super::lists::Standing;
+use super::transaction::Transaction;
 use super::waiting::replied_at;
 
 /// Whether it is known if the message is deferred, if that matters for this recipient. Goes on with
 /// finding it out.
-pub(super) fn is_known(path: &ForwardPath<'_>, greeting_name: &str, host: &mut SmtpHost<'_, '_>) -> bool {
-    !concerns(path, host)
-        || host.cx.recipient(path).is_err()
-        || host.is_sender_known(greeting_name) && (!is_welcome(host) || is_decided(path, host))
+pub(super) fn is_known(
+    path: &ForwardPath<'_>,
+    account: AccountId,
+    greeting_name: &str,
+    host: &mut SmtpHost<'_, '_>,
+) -> bool {
+    !concerns(path, host) || !is_welcome(account, host) || host.is_sender_known(greeting_name) && is_decided(path, host)
 }
 
-/// Whether nothing else refuses the recipient, as far as the client is concerned: only then it
-/// counts that the message has come.
-fn is_welcome(host: &mut SmtpHost<'_, '_>) -> bool {
+/// Whether nothing else is known for which the recipient is refused. Only then it counts that the
+/// message has come.
+fn is_welcome(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
     let is_refused = |standing: &Standing| standing.is_not_looked_up() || standing.refusal().is_some();
-    !host.standing().is_some_and(is_refused)
-        && limits::could_name_another(host.caller, &mut host.inbound.strangers, host.cx)
+    if host.standing().is_some_and(is_refused) {
+        return false;
+    }
+    let SmtpHost { inbound, cx, caller, transaction: Some(transaction), .. } = host else { return false };
+    let Transaction { taken, declared, .. } = &**transaction;
+    limits::could_name_another(*caller, &mut inbound.strangers, cx).is_ok()
+        && taken.room(account, *declared, inbound.settings.message_bytes_max, cx).is_ok()
 }
 
 /// Whether the owner of the origin has said if the message is deferred; else it is asked.

@@ -14,7 +14,8 @@
 //! | `transaction`, `incoming`, `trace` | an open transaction, its message on the way into the store, and our fields above it |
 //! | `login` | logging in |
 //! | `strangers`, `limits` | which clients are strangers, and how much they may do |
-//! | `lists`, `sender`, `greylist`, `deferral` | what lists say of a client, whether it may send in a domain's name (SPF), and whether it is deferred |
+//! | `lists`, `sender` | what lists say of a client, and whether it may send for a domain (SPF) |
+//! | `greylist`, `deferral` | whether a message is deferred until it comes again |
 //! | `recipients`, `quota`, `allowance`, `posting` | the recipients, whether they have room, how much an account may send, and mail for other servers |
 //! | `proof` | which domains answer for a message (DKIM, ARC, DMARC) |
 //! | `ending` | the end of a message |

@@ -12,23 +12,32 @@ pub(super) fn may_do(deed: Deed, caller: Caller, strangers: &mut Strangers, cx: 
 }
 
 /// Whether a client may name one more recipient. It is not counted.
-pub(super) fn could_name_another(caller: Caller, strangers: &mut Strangers, cx: &Context<'_>) -> bool {
-    let deeds = [Deed::Guess, Deed::Recipient];
-    !cx.is_judged(caller) || deeds.into_iter().all(|deed| strangers.could(deed, caller.address, cx.turn.now))
-}
-
-/// Whether a client may name one more recipient.
 ///
 /// Errors: too many recipients lately, or too many unknown ones: it is not told about this one.
+pub(super) fn could_name_another(
+    caller: Caller,
+    strangers: &mut Strangers,
+    cx: &Context<'_>,
+) -> Result<(), RecipientRefusal> {
+    let mut could = |deed| !cx.is_judged(caller) || strangers.could(deed, caller.address, cx.turn.now);
+    match () {
+        () if !could(Deed::Guess) => Err(RecipientRefusal::Guessing),
+        () if !could(Deed::Recipient) => Err(RecipientRefusal::TooOften),
+        () => Ok(()),
+    }
+}
+
+/// The same. It is counted if the client may.
 pub(super) fn may_name_another(
     caller: Caller,
     strangers: &mut Strangers,
     cx: &Context<'_>,
 ) -> Result<(), RecipientRefusal> {
-    if cx.is_judged(caller) && !strangers.could(Deed::Guess, caller.address, cx.turn.now) {
-        return Err(RecipientRefusal::Guessing);
+    could_name_another(caller, strangers, cx)?;
+    if cx.is_judged(caller) {
+        strangers.has_done(Deed::Recipient, caller.address, cx.turn.now);
     }
-    if may_do(Deed::Recipient, caller, strangers, cx) { Ok(()) } else { Err(RecipientRefusal::TooOften) }
+    Ok(())
 }
 
 /// A recipient was refused. A client that named one that does not exist may have guessed.

@@ -67,11 +67,25 @@ impl Taken {
         is_asked
     }
 
-    /// Whether an account has room for a message of `declared` octets, of `largest` at most.
+    /// Whether an account has room for a message of `declared` octets, of `largest` at most. What
+    /// it has by then may be something else when the next recipient is named, and is forgotten.
     ///
-    /// Errors: it has none, or none is known to be left for a message of whatever size.
+    /// Errors: as [`Taken::room`].
     pub(super) fn check(
         &mut self,
+        account: AccountId,
+        declared: Option<u64>,
+        largest: u64,
+        cx: &Context<'_>,
+    ) -> Result<Room, RecipientRefusal> {
+        core::mem::take(self).room(account, declared, largest, cx)
+    }
+
+    /// The same, and what is known stays so.
+    ///
+    /// Errors: it has none, or none is known to be left for a message of whatever size.
+    pub(super) fn room(
+        &self,
         account: AccountId,
         declared: Option<u64>,
         largest: u64,
@@ -80,8 +94,7 @@ impl Taken {
         let Some(allowed) = allowed(account, cx) else { return Ok(Room::ForAll) };
         // Forwarded mail goes through the outbox.
         let sends_on = cx.directory.forwards(cx.store, account);
-        // What it has now may be something else when the next one is named.
-        let Taken::Known(known, usage) = core::mem::take(self) else { return Err(RecipientRefusal::Unavailable) };
+        let Taken::Known(known, usage) = *self else { return Err(RecipientRefusal::Unavailable) };
         if known != account {
             return Err(RecipientRefusal::Unavailable);
         }

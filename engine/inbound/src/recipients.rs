@@ -14,6 +14,7 @@ use alloc::boxed::Box;
 
 use relay::srs::{self, Restored};
 use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
+use store::AccountId;
 
 use super::host::{Client, SmtpHost};
 use super::lists::Standing;
@@ -24,17 +25,14 @@ use super::{greylist, limits};
 
 /// Whether all is known that the answer to RCPT needs. Goes on with finding it out.
 pub(super) fn may_answer(path: &ForwardPath<'_>, greeting_name: &str, host: &mut SmtpHost<'_, '_>) -> bool {
-    if !is_looked_up(path, host) || !greylist::is_known(path, greeting_name, host) {
-        return false;
-    }
-    let SmtpHost { cx, caller, transaction, .. } = host;
-    let (Ok(account), Some(transaction)) = (cx.recipient(path), transaction.as_deref_mut()) else { return true };
-    transaction.taken.is_known(account, *caller, cx)
+    // That a recipient is not here is said at once.
+    let Ok(account) = host.cx.recipient(path) else { return true };
+    is_looked_up(path, host) && is_room_known(account, host) && greylist::is_known(path, account, greeting_name, host)
 }
 
 /// Whether it is known what lists say of the client, if that is needed; else they are asked.
 fn is_looked_up(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
-    if path.is_postmaster() || host.inbound.lists.are_none() || host.cx.recipient(path).is_err() {
+    if path.is_postmaster() || host.inbound.lists.are_none() {
         return true;
     }
     let SmtpHost { inbound, cx, caller, client, .. } = host;
@@ -43,6 +41,12 @@ fn is_looked_up(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
         **client = standing.map(|standing| Box::new(Client::Stranger(standing)));
     }
     Client::standing(client.as_deref()).is_none_or(|standing| standing.is_known(*caller, cx))
+}
+
+/// Whether it is known how much the account has, if that is needed; else its owner is asked.
+fn is_room_known(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
+    let SmtpHost { cx, caller, transaction, .. } = host;
+    transaction.as_deref_mut().is_none_or(|transaction| transaction.taken.is_known(account, *caller, cx))
 }
 
 /// Somebody is named whom the message of the open transaction is for.

@@ -429,6 +429,39 @@ fn a_domain_that_lets_a_host_send_is_known_wherever_its_hosts_are_and_a_trusted_
     }
 }
 
+/// What is said to the client that says this behind EHLO.
+fn replies<const COUNT: usize>(room: &mut Room, server: &mut NameServer, commands: [&str; COUNT]) -> [String; COUNT] {
+    let mut talk = greet(room, server, STRANGER);
+    let replies = commands.map(|command| server.smtp(room, &mut talk, command));
+    room.part(talk);
+    replies
+}
+
+#[test]
+fn message_that_is_refused_anyway_has_not_come() {
+    const OK: &str = "250 2.1.5 Recipient OK";
+    const SENDER: &str = "MAIL FROM:<me@nowhere.test>";
+    const ADA: &str = "RCPT TO:<ada@barepost.test>";
+    let too_often = format!("{GREYLIST}recipients_a_minute = 1\n");
+    let quota = format!("[limits]\nquota = \"1M\"\n{GREYLIST}");
+    let large = format!("{SENDER} SIZE=2000000");
+    let postmaster = "RCPT TO:<Postmaster>";
+    for (seed, configuration, commands, refusal) in [
+        (48, too_often, ["RSET", SENDER, postmaster, ADA], "450 4.7.1 "),
+        (49, quota, ["RSET", &large, postmaster, ADA], "552 5.2.2 "),
+    ] {
+        let (mut room, mut server) = serving_as(seed, Mood::Answers, &configuration);
+        let [.., refused] = replies(&mut room, &mut server, commands);
+        assert!(refused.starts_with(refusal) && refused != COME_AGAIN, "{refused}");
+        room.pass(Micros::from_secs(301));
+        for expected in [COME_AGAIN, OK] {
+            assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", "ada@barepost.test"), expected);
+            room.pass(Micros::from_secs(301));
+        }
+        room.until_nothing_is_in_use();
+    }
+}
+
 /// The envelopes of one connection of many: each names a sender that no other one does.
 fn envelope(talk: usize, number: usize) -> String {
     format!("MAIL FROM:<{talk}.{number}@[203.0.113.7]>\r\nRCPT TO:<ada@barepost.test>\r\n")
