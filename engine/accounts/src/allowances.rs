@@ -10,12 +10,12 @@ use store::AccountId;
 
 use crate::directory::Directory;
 
-/// Why an account may not send a letter today.
+/// Why an account may not send a message today.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Excess {
     /// It has sent so many.
     Letters(u32),
-    /// It may write to so many people elsewhere to whom it has not before, and these would be more.
+    /// It may write to so many new recipients elsewhere a day, and these would be more.
     People(u32),
     /// Its outbox holds as much as it may.
     Waiting,
@@ -27,7 +27,7 @@ impl fmt::Display for Excess {
         match self {
             Excess::Letters(most) => write!(
                 out,
-                "You have sent {most} letters today, and more are not allowed. This one was not sent: it is kept on \
+                "You have sent {most} messages today, and more are not allowed. This one was not sent: it is kept on \
                  this page. Try again tomorrow."
             ),
             Excess::Waiting => out.write_str(
@@ -36,8 +36,8 @@ impl fmt::Display for Excess {
             ),
             Excess::People(most) => write!(
                 out,
-                "To more than {most} people a day to whom you have not written before you may not write. Your letter \
-                 was not sent: it is kept on this page. Try again tomorrow, or with fewer of them."
+                "You may write to {most} people a day to whom you have not written before, and these are more. This \
+                 message was not sent: it is kept on this page. Try again tomorrow, or with fewer of them."
             ),
         }
     }

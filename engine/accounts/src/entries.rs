@@ -19,7 +19,7 @@ pub const RECIPIENTS_MAX: usize = 256;
 /// Bytes of their addresses, and 8 for each of them.
 pub const ENVELOPE_BYTES_MAX: usize = 20 * 1024;
 
-/// How a letter goes to people elsewhere: from its writer's outbox.
+/// How a message goes to recipients elsewhere: from its sender's outbox.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Posting {
     /// What stands above it there.

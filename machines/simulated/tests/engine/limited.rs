@@ -165,7 +165,7 @@ fn letters_of_the_webmail_count_and_who_has_met_a_limit_is_told_in_words_and_kee
     assert!(submit(&mut room, ADA, &["1@far.test"]).starts_with("250 "));
     let (_, page) = write(&mut room, "1@far.test, 2@far.test, 3@far.test, 4@far.test");
     assert!(
-        page.contains("To more than 3 people a day to whom you have not written before")
+        page.contains("You may write to 3 people a day to whom you have not written before")
             && page.contains("It computes."),
         "{page}"
     );
@@ -175,7 +175,7 @@ fn letters_of_the_webmail_count_and_who_has_met_a_limit_is_told_in_words_and_kee
     }
     let (_, page) = write(&mut room, "grace@barepost.test");
     assert!(
-        page.contains("You have sent 4 letters today, and more are not allowed.") && page.contains("It computes."),
+        page.contains("You have sent 4 messages today, and more are not allowed.") && page.contains("It computes."),
         "{page}"
     );
     assert!(submit(&mut room, ADA, &["grace@barepost.test"]).starts_with(MANY));
