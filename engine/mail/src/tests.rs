@@ -318,10 +318,10 @@ fn who_comes_again_in_time_is_known_for_five_weeks_from_his_last_letter_on() {
     let others = [("me@far.test", "bob@here.test"), ("you@far.test", "ada@here.test")];
     assert!(
         others.iter().all(|(sender, recipient)| !may_come(&mut list, here, sender, recipient, now)),
-        "other letters"
+        "other messages"
     );
     let neighbour = Origin::Host(address("203.0.113.9"));
-    assert!(may_come(&mut list, neighbour, "me@FAR.test", "Ada@here.test", now), "one network, one letter");
+    assert!(may_come(&mut list, neighbour, "me@FAR.test", "Ada@here.test", now), "one network, one message");
     assert!(
         others.iter().all(|(sender, recipient)| may_come(&mut list, here, sender, recipient, now)),
         "the network is known"

@@ -16,7 +16,8 @@
 //! | `messages`, `purpose`, `point` | what travels, and where something waits for it |
 //! | `ask`, `question` | questions to the owner of an account or fact; the list of them |
 //! | `usage`, `sending`, `opening`, `greylisting` | one question each, and its reply |
-//! | `owned`, `allowances`, `maildrop`, `facts` | what an owner has of accounts and of hosts elsewhere |
+//! | `owned`, `allowances`, `maildrop` | what an owner has of accounts |
+//! | `facts` | what an owner knows of hosts elsewhere |
 //! | `known` | what all cores know of accounts |
 //!
 //! The disk has one queue for us, so one core keeps it: the first. It opens the disk, makes the

@@ -383,7 +383,7 @@ impl Opening {
         parts.backing.flush();
     }
 
-    /// Writes the superblock again in the slots of the version before, which would otherwise lead to
+    /// Writes the superblock again in the slots of the version before. That one would lead to
     /// segments that are used anew from now on.
     fn renew(&mut self, parts: &mut Parts) {
         let Parts { superblock, random, backing, .. } = parts;

@@ -597,7 +597,7 @@ fn one_slot_that_says_another_format_is_only_damage() {
 }
 
 /// The two newest slots lie at opposite ends of the disk. Without them the root is the one before,
-/// whose segments are not in use again yet.
+/// and its segments are not in use again yet.
 #[test]
 fn without_any_two_slots_all_mail_is_there() {
     let mut rig = Rig::new(2 * MIB);
