@@ -215,8 +215,8 @@ impl Tcp {
         self.connections.get(connection.0).map_or(0, |found| found.tcb.bytes_moved())
     }
 
-    pub(crate) fn borrows(&self, connection: ConnectionId) -> bool {
-        self.connections.get(connection.0).is_some_and(|found| found.tcb.borrows())
+    pub(crate) fn borrows_scarce(&self, parts: usize, connection: ConnectionId) -> bool {
+        self.connections.get(connection.0).is_some_and(|found| found.tcb.borrows_scarce(parts, &self.pools))
     }
 
     pub(crate) fn want_room(&mut self, now: Instant, connection: ConnectionId) {

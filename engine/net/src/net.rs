@@ -211,9 +211,9 @@ impl Net {
         self.tcp.bytes_moved(connection)
     }
 
-    /// Whether the connection is lent anything from the pools.
-    pub fn borrows(&self, connection: ConnectionId) -> bool {
-        self.tcp.borrows(connection)
+    /// Whether the connection is lent something of which no more than one part in `parts` is left.
+    pub fn borrows_scarce(&self, parts: usize, connection: ConnectionId) -> bool {
+        self.tcp.borrows_scarce(parts, connection)
     }
 
     /// Tells by [`Event::SendRoom`] when there is room again, for a user who looked at [`Net::send_room`] and found too

@@ -23,6 +23,13 @@ use crate::session::{Context, Session, Sessions, WaitsFor};
 
 /// [`PATIENCE`] while there is next to nothing left, and sessions that do go on have to stop.
 const PATIENCE_IN_NEED: Micros = Micros::from_secs(1);
+/// The same for buffers, of which a session holds some while its client repeats what was lost. A
+/// client that loses a segment twice repeats it after a second, and two more (RFC 6298 section 5).
+const PATIENCE_FOR_LOSSES: Micros = Micros::from_secs(3);
+/// Buffers run short when one part in so many is left.
+const BUFFERS_PARTS: usize = 8;
+/// There is next to nothing left of them when one part in so many is.
+const ALL_BUFFERS_PARTS: usize = 64;
 /// Sessions that are ended in one turn while the machine's reserve of memory is touched.
 const SHED_PER_TURN: usize = 64;
 /// The time between two turns that end some, if nothing else brings one.
@@ -161,8 +168,8 @@ impl Shortage {
 
     fn is_there(self, parts: &Parts, inbound: &Inbound) -> bool {
         match self {
-            Shortage::AllBuffers => parts.connections.net().pools().are_down_to_one_in(64),
-            Shortage::Buffers => parts.connections.net().pools().are_down_to_one_in(8),
+            Shortage::AllBuffers => parts.connections.net().pools().are_down_to_one_in(ALL_BUFFERS_PARTS),
+            Shortage::Buffers => parts.connections.net().pools().are_down_to_one_in(BUFFERS_PARTS),
             Shortage::BodyBuffers => parts.store.is_short_of_buffers(),
             Shortage::Transactions => inbound.is_without_transactions(),
             Shortage::Handshakes => parts.connections.tls().is_busy(),
@@ -174,7 +181,8 @@ impl Shortage {
     fn patience(self) -> Micros {
         match self {
             // What a handshake waits for is a client's program, never a person.
-            Shortage::AllBuffers | Shortage::Handshakes | Shortage::Memory => PATIENCE_IN_NEED,
+            Shortage::Handshakes | Shortage::Memory => PATIENCE_IN_NEED,
+            Shortage::AllBuffers => PATIENCE_FOR_LOSSES,
             _ => PATIENCE,
         }
     }
@@ -182,7 +190,10 @@ impl Shortage {
     /// Whether the session holds of what there is not enough of.
     fn is_felt_by(self, session: &Session, parts: &Parts) -> bool {
         match self {
-            Shortage::Buffers | Shortage::AllBuffers => parts.connections.net().borrows(session.caller.connection),
+            Shortage::AllBuffers => {
+                parts.connections.net().borrows_scarce(ALL_BUFFERS_PARTS, session.caller.connection)
+            }
+            Shortage::Buffers => parts.connections.net().borrows_scarce(BUFFERS_PARTS, session.caller.connection),
             Shortage::BodyBuffers => session.holds_what_is_short(&parts.store),
             Shortage::Transactions => session.has_transaction(),
             Shortage::Handshakes => {

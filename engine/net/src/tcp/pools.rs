@@ -84,9 +84,24 @@ impl Pools {
 
     /// Whether of anything no more than one part in `parts` is left: time to take back what is lent in vain.
     pub fn are_down_to_one_in(&self, parts: usize) -> bool {
+        self.blocks_are_down_to_one_in(parts)
+            || self.send_queues_are_down_to_one_in(parts)
+            || self.receive_queues_are_down_to_one_in(parts)
+    }
+
+    /// The same of blocks to send from.
+    pub(super) fn blocks_are_down_to_one_in(&self, parts: usize) -> bool {
         self.blocks.free_for_sending() * parts <= self.blocks_made
-            || self.send_queues.len() * parts <= self.send_queues_made
-            || self.receive_queues.len() * parts <= self.receive_queues_made
+    }
+
+    /// The same of send queues.
+    pub(super) fn send_queues_are_down_to_one_in(&self, parts: usize) -> bool {
+        self.send_queues.len() * parts <= self.send_queues_made
+    }
+
+    /// The same of receive queues.
+    pub(super) fn receive_queues_are_down_to_one_in(&self, parts: usize) -> bool {
+        self.receive_queues.len() * parts <= self.receive_queues_made
     }
 
     /// A receive queue for bytes beyond a gap. They may never become readable, so they get half of everything at the most:

@@ -177,6 +177,32 @@ fn where_connections_are_few_some_clients_who_type_slowly_hold_up_nobody() {
     assert!(patience_of_a_newcomer(&mut room) < 2);
 }
 
+/// A client that loses a segment twice repeats it within three seconds. A client that does not read
+/// holds no receive queue, so it stays.
+#[test]
+fn last_receive_queue_costs_one_session_that_has_one() {
+    if CORES > 1 {
+        // Each core has queues of its own.
+        return;
+    }
+    let mut room = room_of(8, Sizes { connections: 21, ..SMALL });
+    let (reader, host) = (host_with_buffers(&mut room, 64), room.add_host());
+    // In whatever order sessions are looked at, the first one is a reader's.
+    let mut readers: Vec<Talk> = (0..3).map(|_| room.connect_from(reader, 25)).collect();
+    let talks: Vec<Talk> = (0..8).map(|_| room.connect_from(host, 25)).collect();
+    readers.extend((0..3).map(|_| room.connect_from(reader, 25)));
+    room.pass(Micros::from_secs(1));
+    readers.iter().for_each(|reader| room.send(reader, &b"EHLO client.test\r\n".repeat(3)));
+    room.pass(Micros::from_millis(500));
+    talks.iter().for_each(|talk| room.send(talk, b"NO"));
+    room.pass(Micros::from_millis(2_900));
+    let InUse { sessions, receive_queues, send_queues, .. } = room.engines.in_use();
+    assert_eq!((sessions, receive_queues, send_queues), (14, 8, 6));
+    room.pass(Micros::from_secs(2));
+    let InUse { sessions, receive_queues, send_queues, .. } = room.engines.in_use();
+    assert_eq!((sessions, receive_queues, send_queues), (13, 7, 6));
+}
+
 #[test]
 fn replies_that_nobody_reads_do_not_take_all_blocks() {
     let mut room = small_room(5);

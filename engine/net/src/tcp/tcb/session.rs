@@ -103,9 +103,13 @@ impl Tcb {
         self.snd_una.0.wrapping_add(self.receive.nxt.0).wrapping_sub(self.kept())
     }
 
-    /// Whether the connection is lent anything.
-    pub fn borrows(&self) -> bool {
-        self.send_queue.is_some() || self.receive_queue.is_some()
+    /// Whether the connection is lent something of which no more than one part in `parts` is left.
+    /// A queue has blocks.
+    pub fn borrows_scarce(&self, parts: usize, pools: &Pools) -> bool {
+        let (sends, receives) = (self.send_queue.is_some(), self.receive_queue.is_some());
+        (sends || receives) && pools.blocks_are_down_to_one_in(parts)
+            || sends && pools.send_queues_are_down_to_one_in(parts)
+            || receives && pools.receive_queues_are_down_to_one_in(parts)
     }
 
     /// How many bytes may be queued: twice what may be on the way, for while that is acknowledged as much again is to be sent.
