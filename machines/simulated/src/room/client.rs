@@ -19,6 +19,10 @@ use crate::Client;
 /// How long a client may be left without an answer where nothing is wrong (any more): timeouts that have doubled a few times
 /// are a part of it, and no service's own patience is as short.
 const ANSWER_AT_LATEST: Micros = Micros::from_secs(150);
+/// How much longer that may be where the way to the client swallows long segments without a word.
+/// The machine tries shorter ones after three timeouts and after four. After losses each timeout
+/// may be a minute (RFC 6298 sections 2.4 and 5.7).
+const BLACK_HOLE_FOUND_AT_LATEST: Micros = Micros::from_secs(4 * 60);
 
 pub(super) enum Talk {
     Sender(Sender),
@@ -52,7 +56,7 @@ impl Visitor {
         story: &mut Chronicle,
         leaving: u64,
         station: &Station,
-        disk_has_failed: bool,
+        way_swallows: bool,
     ) -> Progress {
         // Whoever has waited for long looks up ever more rarely.
         self.next = story.now + Micros(50 + self.dice.below(self.pace.0) + self.line.waited(story.now).0 / 64);
@@ -60,7 +64,8 @@ impl Visitor {
         let is_well = story.healed_at.is_some_and(|healed| self.line.moved >= healed);
         let hoards = matches!(self.talk, Talk::Hoarder(_));
         let is_well = is_well && !hoards;
-        let is_answered = !is_well || self.line.waited(story.now) < ANSWER_AT_LATEST;
+        let search = if way_swallows { BLACK_HOLE_FOUND_AT_LATEST } else { Micros(0) };
+        let is_answered = !is_well || self.line.waited(story.now) < Micros(ANSWER_AT_LATEST.0 + search.0);
         assert!(is_answered, "nobody answers a client, and nothing is wrong");
         let is_hasty = matches!(&self.talk, Talk::Reader(reader) if reader.is_hasty(&self.line, &mut self.dice));
         // A hoarder stays as long as the faults.
@@ -69,6 +74,7 @@ impl Visitor {
             host.abort(self.line.connection);
             return Progress::IsDone;
         }
+        let disk_has_failed = station.disk_ever_failed;
         let mut around = Around { host, ledger, dice: &mut self.dice, story, disk_has_failed };
         let progress = match &mut self.talk {
             Talk::Sender(sender) => sender.go_on(&mut self.line, &mut around),

@@ -11,7 +11,7 @@ use smoltcp::wire::{EthernetFrame, EthernetProtocol, PrettyPrinter};
 use super::chronicle::Chronicle;
 use super::forgery::forge;
 use super::narrow::{End, Narrow};
-use super::scenario::Rates;
+use super::scenario::{Rates, Word};
 
 pub(super) struct Wire {
     pub(super) rates: Rates,
@@ -35,6 +35,12 @@ impl Wire {
     /// From now on a way is narrow.
     pub(super) fn narrows(&mut self, narrow: Narrow) {
         self.narrow.push(narrow);
+    }
+
+    /// Whether a way swallows what is too long for it, or did so for a while.
+    pub(super) fn swallows(&self, from: End, to: End) -> bool {
+        let is_missing = |narrow: &Narrow| narrow.word == Word::IsMissing;
+        self.narrow.iter().any(|narrow| (narrow.from, narrow.to) == (from, to) && is_missing(narrow))
     }
 
     pub(super) fn next(&self) -> Option<Instant> {

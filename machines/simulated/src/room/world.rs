@@ -249,14 +249,9 @@ impl Room {
         let visitor = &mut self.visitors[number];
         let (host, station) = (&mut self.hosts[visitor.host], &self.stations[visitor.station]);
         let ledger = &mut self.ledgers[visitor.station];
-        let progress = visitor.go_on(
-            &mut host.client,
-            ledger,
-            &mut self.story,
-            self.rates.leaving,
-            station,
-            station.disk_ever_failed,
-        );
+        let way_swallows = self.wire.swallows(End::Station(visitor.station), End::Host(visitor.host));
+        let progress =
+            visitor.go_on(&mut host.client, ledger, &mut self.story, self.rates.leaving, station, way_swallows);
         if progress == Progress::IsDone {
             host.left.push(visitor.line.connection);
             self.visitors.swap_remove(number);
