@@ -10,7 +10,8 @@ use store::{AccountId, INBOX, Outcome, Recipient, Refusal, Uid, UidRange};
 use tasks::Continuation;
 use tls::Day;
 
-use super::shown::{Entry, Obstacle, Origin, Upload, described, read};
+use super::rollout::Rollout;
+use super::shown::{Entry, ListVersion, Obstacle, Origin, Upload, described, read};
 use super::state::{Certificates, Context, Event, Expect, FRAME, Keeping, Point};
 
 const KEPT: Continuation = Continuation { frame: FRAME, entry: Point::Kept.entry() };
@@ -92,28 +93,30 @@ impl Certificates {
         }
         let next = Arc::new(next);
         self.show(Arc::clone(&next), cx);
-        self.expect = Expect::Shown { ticket: upload.ticket, left: None };
+        self.expect = Expect::Shown(Rollout::new(upload.ticket, next.version));
         self.events.push_back(Event::Show(next));
         self.remove_what_is_not_shown(account, cx);
     }
 
     /// So many other cores were told what to show.
     pub fn others_are_told(&mut self, others: usize, cx: &mut Context<'_>) {
-        let Expect::Shown { left, .. } = &mut self.expect else { unreachable!("no new certificate is shown") };
-        *left = Some(others);
+        let Expect::Shown(rollout) = &mut self.expect else { unreachable!("no new certificate is shown") };
+        rollout.others_are_told(others);
         self.answer_when_shown(cx);
     }
 
-    /// Another core shows what it was told to.
-    pub fn another_shows(&mut self, cx: &mut Context<'_>) {
-        if let Expect::Shown { left: Some(left), .. } = &mut self.expect {
-            *left -= 1;
+    /// Another core shows the list of this version, as it was told to.
+    pub fn another_shows(&mut self, version: ListVersion, cx: &mut Context<'_>) {
+        if let Expect::Shown(rollout) = &mut self.expect {
+            rollout.another_shows(version);
         }
         self.answer_when_shown(cx);
     }
 
     fn answer_when_shown(&mut self, cx: &mut Context<'_>) {
-        if let Expect::Shown { ticket, left: Some(0) } = self.expect {
+        if let Expect::Shown(rollout) = &self.expect
+            && let Some(ticket) = rollout.to_be_answered()
+        {
             self.expect = Expect::Upload;
             let text = described(cx.connections.tls().certificates());
             self.answer_upload(ticket, Ok(text));

@@ -34,10 +34,20 @@ pub struct Upload {
     pub pem: Vec<u8>,
 }
 
+/// Counts the lists of certificates that were shown one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct ListVersion(pub(super) u32);
+
+impl ListVersion {
+    fn next(self) -> ListVersion {
+        ListVersion(self.0 + 1)
+    }
+}
+
 /// The certificates that are shown, the one for everybody else first.
 #[derive(Debug, Default)]
 pub struct Shown {
-    pub(super) version: u32,
+    pub(super) version: ListVersion,
     pub(super) all: Vec<Entry>,
 }
 
@@ -75,7 +85,7 @@ impl Shown {
         if of_letters > CERTIFICATES_MAX {
             return Err(format!("there are {CERTIFICATES_MAX} for other names already"));
         }
-        Ok(Shown { version: self.version + 1, all })
+        Ok(Shown { version: self.version.next(), all })
     }
 
     pub(super) fn certificates(&self) -> Vec<Certificate> {

@@ -16,7 +16,8 @@ use tasks::{FrameId, Subsystem};
 use tls::Certificate;
 
 use super::expiry::Expiry;
-use super::shown::{Entry, Origin, Replaced, Shown, Upload};
+use super::rollout::Rollout;
+use super::shown::{Entry, ListVersion, Origin, Replaced, Shown, Upload};
 
 tasks::points! {
     /// Where the certificates wait for the store.
@@ -54,8 +55,8 @@ pub enum Event {
     Upload(CoreId, Box<Upload>),
     /// All other cores are to show these. [`Certificates::others_are_told`] gets their number.
     Show(Arc<Shown>),
-    /// This core shows what that one has told it to.
-    Shows(CoreId),
+    /// To the core that keeps certificates: this one shows the list of this version.
+    Shows(CoreId, ListVersion),
     /// To the session that has sent a certificate.
     Replaced(Ticket, Replaced),
     /// Responses that are kept say something about TLS that is not so any more.
@@ -84,8 +85,8 @@ pub(super) enum Expect {
     Letters(Box<Reading>),
     /// The store, which keeps one.
     Kept(Box<Keeping>),
-    /// Other cores, so many of them once they are told, to show one.
-    Shown { ticket: Ticket, left: Option<usize> },
+    /// Other cores, to show one.
+    Shown(Rollout),
 }
 
 /// A certificate that the store takes.
@@ -128,7 +129,7 @@ impl Certificates {
             certificate,
             origin: Origin::Configuration,
         };
-        let shown = Shown { version: 0, all: configured.into_iter().map(entry).collect() };
+        let shown = Shown { version: ListVersion::default(), all: configured.into_iter().map(entry).collect() };
         Certificates {
             core,
             shown: Arc::new(shown),

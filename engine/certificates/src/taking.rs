@@ -83,7 +83,8 @@ impl Certificates {
 
     /// The core that keeps them has replaced one.
     pub fn arrived(&mut self, from: CoreId, shown: Arc<Shown>, cx: &mut Context<'_>) {
+        let version = shown.version;
         self.show(shown, cx);
-        self.events.push_back(Event::Shows(from));
+        self.events.push_back(Event::Shows(from, version));
     }
 }

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use certificates::{Replaced, Shown, Upload};
+use certificates::{ListVersion, Replaced, Shown, Upload};
 use compute::JobMessage;
 use mail::FailedLogin;
 use net::{NetMessage, Parcel};
@@ -35,8 +35,8 @@ pub(crate) enum Message {
     Upload(Box<Upload>),
     /// From the core that keeps them: these certificates are shown from now on.
     Certificates(Arc<Shown>),
-    /// They are.
-    CertificatesShown,
+    /// To the core that keeps them: the list of this version is shown.
+    CertificatesShown(ListVersion),
     /// From the core that keeps certificates: the result for one that this session has sent.
     Uploaded(FrameId, Box<Replaced>),
     /// A question to name servers, to the first core, or what came of it.

@@ -30,7 +30,6 @@
 
 use alloc::sync::Arc;
 
-use certificates::Certificates;
 use channel::{Class, Ticket};
 use machine::{CoreId, Entropy, Machine};
 use shards::{Archive, Event};
@@ -88,7 +87,9 @@ impl Engine {
             Message::Certificates(shown) => {
                 server.let_certificates(|certificates, cx| certificates.arrived(from, shown, cx));
             }
-            Message::CertificatesShown => server.let_certificates(Certificates::another_shows),
+            Message::CertificatesShown(version) => {
+                server.let_certificates(|certificates, cx| certificates.another_shows(version, cx));
+            }
             Message::Uploaded(frame, replaced) => {
                 server.tell(frame, |session, cx| session.certificate_replaced(*replaced, cx));
             }

@@ -235,7 +235,9 @@ impl Server {
                     let cx = &mut certificates::Context { turn: *turn, connections, store, console };
                     self.services.certificates.others_are_told(others, cx);
                 }
-                Event::Shows(keeper) => links.tell(keeper, Class::Answer, Message::CertificatesShown),
+                Event::Shows(keeper, version) => {
+                    links.tell(keeper, Class::Answer, Message::CertificatesShown(version));
+                }
                 Event::Replaced(ticket, replaced) => {
                     let message = Message::Uploaded(ticket.frame, Box::new(replaced));
                     links.tell(ticket.core, Class::Answer, message);

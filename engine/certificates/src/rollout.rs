@@ -1,0 +1,62 @@
+//! A certificate that was sent and is durable, until all cores show it. Then the session that sent
+//! it is answered.
+//!
+//! Invariant: an answer counts for the list of certificates that it is about. When the machine
+//! starts, other cores answer for the first list, and such an answer may come late.
+
+use channel::Ticket;
+
+use super::shown::ListVersion;
+
+/// A list of certificates that other cores are to show.
+pub(super) struct Rollout {
+    ticket: Ticket,
+    version: ListVersion,
+    /// Other cores that do not show it yet. `None`: they were not told to.
+    left: Option<usize>,
+}
+
+impl Rollout {
+    /// This version has a certificate that the session of this ticket has sent.
+    pub(super) fn new(ticket: Ticket, version: ListVersion) -> Rollout {
+        Rollout { ticket, version, left: None }
+    }
+
+    /// So many other cores were told to show it.
+    pub(super) fn others_are_told(&mut self, others: usize) {
+        self.left = Some(others);
+    }
+
+    /// Another core shows this version.
+    pub(super) fn another_shows(&mut self, version: ListVersion) {
+        if version == self.version
+            && let Some(left) = &mut self.left
+        {
+            *left -= 1;
+        }
+    }
+
+    /// The session to be answered, if all other cores show the list.
+    pub(super) fn to_be_answered(&self) -> Option<Ticket> {
+        (self.left == Some(0)).then_some(self.ticket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machine::CoreId;
+    use tasks::FrameId;
+
+    #[test]
+    fn answer_about_an_earlier_list_does_not_count() {
+        let ticket = Ticket { core: CoreId(1), frame: FrameId::new(3, 1) };
+        let mut rollout = Rollout::new(ticket, ListVersion(2));
+        assert_eq!(rollout.to_be_answered(), None);
+        rollout.others_are_told(2);
+        for (version, answered) in [(1, None), (2, None), (1, None), (2, Some(ticket))] {
+            rollout.another_shows(ListVersion(version));
+            assert_eq!(rollout.to_be_answered(), answered);
+        }
+    }
+}
