@@ -49,7 +49,6 @@ impl Certificates {
             if taken < rest.len() { Ok(()) } else { store.commit(letter, cx.turn.wall, KEPT) }
         });
         if let Err(refusal) = result {
-            store.abort(letter);
             self.not_kept(refusal, cx);
         }
     }
@@ -66,6 +65,8 @@ impl Certificates {
         }
     }
 
+    /// The store has refused it, so nothing more comes of the delivery. The next one has the same
+    /// continuation.
     fn not_kept(&mut self, refusal: Refusal, cx: &mut Context<'_>) {
         let keeping = self.kept();
         cx.store.own.store.abort(keeping.letter);

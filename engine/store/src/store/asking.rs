@@ -199,7 +199,12 @@ impl Store {
         committed
     }
 
-    /// Gives a delivery up. Once it is committed this only means that nobody is woken.
+    /// Gives a delivery up. Once it is committed this only means that nothing is woken by it.
+    ///
+    /// A wake that it has caused before, and that [`Store::next_wake`] has not given yet, still
+    /// comes. So a caller with a continuation that outlives the delivery gives it up only while it
+    /// waits for nothing: after an error, or after the outcome. A caller that gives it up at any
+    /// other time ends its frame with it, or ignores wakes that it has not asked for.
     pub fn abort(&mut self, id: DeliveryId) {
         self.deliveries.abort(id, &mut self.parts);
         self.serve_waiting();
