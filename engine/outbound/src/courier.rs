@@ -206,10 +206,11 @@ impl Courier {
 
     /// Opens the entry, if enough of its beginning is there. `is_all`: no more of it comes.
     fn open(&mut self, is_all: bool, cx: &mut AttemptCx<'_, '_>) {
+        let Ok(info) = cx.info() else { return self.stage = Stage::Over(None) };
         match opening::open(self.reader.beginning(), is_all, cx) {
             OpenedEntry::Partial => {}
             OpenedEntry::Whole { entry, signatures, message_at } => {
-                self.reader.opened(signatures, message_at);
+                self.reader.opened(signatures, message_at, info.octets);
                 (self.entry, self.stage) = (Some(entry), Stage::Sorted);
             }
             OpenedEntry::Unreadable => self.cannot_be_read(cx),

@@ -12,7 +12,7 @@
 
 use alloc::vec::Vec;
 
-use store::{Beginning, MessageInfo, OUTBOX, Outcome, Refusal};
+use store::{Beginning, OUTBOX, Outcome, Refusal};
 
 use super::Point;
 use super::attempt::AttemptCx;
@@ -27,6 +27,8 @@ pub(super) struct EntryReader {
     message_at: Option<u32>,
     /// The signatures of the message, above the rest of the entry.
     signatures: Vec<u8>,
+    /// Octets of the entry.
+    entry_octets: u32,
     /// How much of the entry was read.
     offset: u32,
     /// Octets that were read and are not used yet.
@@ -65,6 +67,7 @@ impl EntryReader {
             beginning: Beginning::from(0),
             message_at: None,
             signatures: Vec::new(),
+            entry_octets: 0,
             offset: 0,
             octets: Vec::new(),
         }
@@ -116,10 +119,11 @@ impl EntryReader {
         self.read(self.beginning.next(), cx)
     }
 
-    /// The entry is opened: so many octets at its beginning are the message's signatures, and here
-    /// the rest of the message begins.
-    pub(super) fn opened(&mut self, signatures: usize, message_at: u32) {
+    /// The entry, of so many octets, is opened. `signatures`: how many of them, at its beginning, are
+    /// the message's signatures. `message_at`: where the rest of the message begins.
+    pub(super) fn opened(&mut self, signatures: usize, message_at: u32, entry_octets: u32) {
         self.signatures = self.beginning.octets().get(..signatures).unwrap_or_default().to_vec();
+        self.entry_octets = entry_octets;
         (self.beginning, self.message_at) = (Beginning::default(), Some(message_at));
     }
 
@@ -128,8 +132,8 @@ impl EntryReader {
     }
 
     /// Octets of the message.
-    pub(super) fn message_octets(&self, info: MessageInfo) -> u32 {
-        info.octets.saturating_sub(self.message_at()) + self.signatures.len() as u32
+    pub(super) fn message_octets(&self) -> u32 {
+        self.entry_octets.saturating_sub(self.message_at()) + self.signatures.len() as u32
     }
 
     /// The signatures of the message.
@@ -171,7 +175,7 @@ impl EntryReader {
 
     /// Reads on, if there is more of the message. False: there is none.
     pub(super) fn read_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<bool, Refusal> {
-        let is_more = self.offset < cx.info()?.octets;
+        let is_more = self.offset < self.entry_octets;
         if is_more {
             self.read(self.offset, cx)?;
         }

@@ -65,7 +65,7 @@ impl ReportWriter<'_> {
         let why = self.round.why_failed(bit).ok_or(Refusal::NoSuchMessage)?;
         let envelope = self.entry.envelope();
         let script = (envelope.returned == Some(Return::Full)).then_some(envelope.script);
-        let goes_back = !self.round.is_damaged() && self.reader.message_octets(cx.info()?) <= RETURNED_OCTETS_MAX;
+        let goes_back = !self.round.is_damaged() && self.reader.message_octets() <= RETURNED_OCTETS_MAX;
         let script = script.filter(|_| goes_back);
         let (mut text, mut end) = (Vec::new(), Vec::new());
         let secret = self.write(Kind::Failed, &[Told::of(bit, why, 5)], script.map(Returned::Whole), cx, &mut text)?;

@@ -9,9 +9,9 @@
 //!   has heard of it.
 
 use connections::Stir;
-use relay::Lost;
 use relay::destinations::Ended;
-use store::{MessageInfo, Refusal};
+use relay::{Letter, Lost};
+use store::Refusal;
 
 use crate::attempt::AttemptCx;
 use crate::connection::{KEPT_PATIENCE, OutboundConnection, Spoken};
@@ -124,17 +124,15 @@ impl Courier {
         connection
     }
 
+    /// The message, for the recipients on this road.
+    fn message_for_host(&mut self) -> Letter {
+        let together = self.road().together();
+        self.entry().for_host(together, self.reader.message_octets())
+    }
+
     /// The host has accepted the connection: the message is for it.
     fn open_connection(&mut self, cx: &mut AttemptCx<'_, '_>) {
-        let Ok(info) = cx.info() else {
-            // Its owner has deleted it meanwhile.
-            self.hang_up(cx);
-            self.leave_road(Ended::Unknown, cx);
-            self.stage = Stage::Over(None);
-            return;
-        };
-        let together = self.road().together();
-        let message = self.entry().for_host(together, self.reader.message_octets(info));
+        let message = self.message_for_host();
         self.connected().opened(message, cx.parts);
         self.reader.rewind();
         self.stage = Stage::Spoken;
@@ -222,12 +220,12 @@ impl Courier {
     }
 
     /// The message goes by the connection that was kept, if there is one.
-    pub(super) fn resume(&mut self, together: u16, info: MessageInfo) -> bool {
+    pub(super) fn resume(&mut self, together: u16) -> bool {
         if !self.keeps_connection() {
             return false;
         }
-        let message = self.entry().for_host(together, self.reader.message_octets(info));
         self.road().is_for(together);
+        let message = self.message_for_host();
         self.connected().reuse(message);
         self.reader.rewind();
         true

@@ -164,7 +164,7 @@ impl Courier {
 
     /// These recipients are to get it, if their destination is to be tried now.
     fn set_out(&mut self, together: u16, info: MessageInfo, cx: &mut AttemptCx<'_, '_>) -> Stage {
-        if self.resume(together, info) {
+        if self.resume(together) {
             self.destination_try = DestinationTry::OnRoad;
             cx.queue.standings.tried(self.place);
             return Stage::Spoken;

@@ -8,6 +8,7 @@ use simulated::Mood as DiskMood;
 
 use super::far::{LETTER, Mood, PEER, World, is_whole, serving, serving_narrowly};
 use super::names::IPV4;
+use super::queue_page;
 use super::room::{DISK_BYTES, Room};
 
 /// Steps until the peer has begun to hear a message.
@@ -251,4 +252,30 @@ fn a_host_that_never_ends_a_connection_has_it_for_half_a_minute() {
     assert_eq!(connections(&room), 1, "all was said, and its host may take a while");
     world.pass(&mut room, 40);
     assert_eq!(connections(&room), 0);
+}
+
+/// The first host of the domain is gone. So each call takes half a minute, and there are four at a
+/// time.
+#[test]
+fn entry_deleted_while_its_host_is_called_gives_its_place_to_the_next() {
+    let (mut room, mut world, _, mut grace) = queue_page::serving(774, Mood::Takes);
+    for number in 0..5 {
+        world.submit(&mut room, &[&format!("friend{number}@far.test")], LETTER);
+    }
+    let calls = |room: &Room| room.engines.in_use().connections;
+    world.until(&mut room, "the host is called for four", |_, room| calls(room) == 4);
+    let page = queue_page::look(&mut grace, &mut room).text();
+    assert_eq!(page.matches("Under way").count(), 4, "{page}");
+    let said = queue_page::handle(&mut grace, &mut room, "delete", "friend0@far.test");
+    assert!(said.contains("One letter: deleted."), "{said}");
+    world.pass(&mut room, 1);
+    assert_eq!(calls(&room), 4);
+    let page = queue_page::look(&mut grace, &mut room).text();
+    assert_eq!((page.matches("Under way").count(), page.contains("friend0@far.test")), (4, false), "{page}");
+    grace.hang_up(&mut room);
+    world.pass(&mut room, 60);
+    let mut to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
+    to.sort();
+    assert_eq!(to, [1, 2, 3, 4].map(|number| format!("friend{number}@far.test")));
+    queue_page::at_rest(&mut world, &mut room);
 }
