@@ -38,7 +38,7 @@ use tls::Fault;
 
 use super::attempt::AttemptCx;
 use super::context::Context;
-use super::host::Host;
+use super::host::MailHost;
 use super::reader::EntryReader;
 use super::stages::Reporter;
 
@@ -65,7 +65,7 @@ pub(super) type Outcomes = Vec<(u8, Outcome)>;
 
 /// A connection to a host that takes mail.
 pub(super) struct OutboundConnection {
-    host: Host,
+    host: MailHost,
     wire: Wire,
     client: Client,
     usage: ConnectionUse,
@@ -80,9 +80,9 @@ pub(super) struct OutboundConnection {
     came: Outcomes,
 }
 
-/// What the conversation comes to for now.
+/// How far the conversation has come by a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Spoken {
+pub(super) enum ConversationStep {
     /// It waits for the peer, for room, or for a part of the message.
     Waits,
     /// It has computed as much as one attempt may in a turn.
@@ -117,14 +117,14 @@ enum BodyProgress {
 
 /// Whether the client was given something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Given {
+enum BodySupply {
     Something,
     Later,
 }
 
 impl OutboundConnection {
     /// Calls a host, for the attempt of this context. `None`: there is no connection to be had.
-    pub(super) fn to(host: Host, cx: &mut AttemptCx<'_, '_>) -> Option<OutboundConnection> {
+    pub(super) fn to(host: MailHost, cx: &mut AttemptCx<'_, '_>) -> Option<OutboundConnection> {
         let AttemptCx { frame, queue, parts, .. } = cx;
         let at = (parts.turn, &mut *parts.connections);
         let wire = Wire::to(host.address, host.identity.clone(), host.called(), Owner::Outbound(*frame), at)?;
@@ -185,7 +185,11 @@ impl OutboundConnection {
     /// Says what there is to say, and does what the client wants done. The message is `reader`'s.
     ///
     /// Errors: those of the store, of which a part of the message was asked for.
-    pub(super) fn speak(&mut self, reader: &mut EntryReader, cx: &mut AttemptCx<'_, '_>) -> Result<Spoken, Refusal> {
+    pub(super) fn speak(
+        &mut self,
+        reader: &mut EntryReader,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Result<ConversationStep, Refusal> {
         loop {
             self.say(cx.parts);
             match self.client.next_action() {
@@ -195,38 +199,38 @@ impl OutboundConnection {
                     reader.rewind();
                 }
                 Some(Action::Done { recipient, outcome }) => self.came.push((recipient as u8, outcome)),
-                Some(Action::Idle) => return Ok(Spoken::MessageOver),
-                Some(Action::HangUp) => return Ok(Spoken::HangUp),
+                Some(Action::Idle) => return Ok(ConversationStep::MessageOver),
+                Some(Action::HangUp) => return Ok(ConversationStep::HangUp),
                 Some(Action::StartTls) => self.begin_handshake(cx.parts),
                 Some(Action::Compute) => {
                     self.client.compute();
-                    return Ok(Spoken::Computes);
+                    return Ok(ConversationStep::Computes);
                 }
                 None if self.body == BodyProgress::Wanted => match self.give_body(reader, cx)? {
-                    Given::Something => {}
-                    Given::Later => break,
+                    BodySupply::Something => {}
+                    BodySupply::Later => break,
                 },
                 None => break,
             }
         }
         cx.queue.deadlines.set(cx.frame, self.deadline(cx.parts.turn.now));
-        Ok(Spoken::Waits)
+        Ok(ConversationStep::Waits)
     }
 
     /// Gives the client of what was read, or reads on.
-    fn give_body(&mut self, reader: &mut EntryReader, cx: &mut AttemptCx<'_, '_>) -> Result<Given, Refusal> {
+    fn give_body(&mut self, reader: &mut EntryReader, cx: &mut AttemptCx<'_, '_>) -> Result<BodySupply, Refusal> {
         if reader.octets().is_empty() {
             if reader.read_on(cx)? {
-                return Ok(Given::Later);
+                return Ok(BodySupply::Later);
             }
             self.body = BodyProgress::Over;
             self.client.body_ended();
-            return Ok(Given::Something);
+            return Ok(BodySupply::Something);
         }
         let taken = self.client.body(reader.octets());
         reader.used(taken);
         self.body = BodyProgress::Idle;
-        Ok(Given::Something)
+        Ok(BodySupply::Something)
     }
 
     /// Says what there is to say, as far as there is room.
@@ -323,7 +327,7 @@ impl OutboundConnection {
     }
 
     /// The host, if nothing but its TLS is to blame for that it has not got the message.
-    pub(super) fn to_be_called_in_the_clear(&self) -> Option<Host> {
+    pub(super) fn to_be_called_in_the_clear(&self) -> Option<MailHost> {
         let is_to_blame = |(_, outcome): &(u8, Outcome)| match outcome {
             Outcome::Later(Reason { stage, cause: Cause::Lost(Lost::Tls) }) => *stage <= Talk::Message,
             Outcome::Later(Reason { stage, cause: Cause::Lost(_) | Cause::Misbehaved(_) }) => *stage <= Talk::Login,
@@ -333,7 +337,7 @@ impl OutboundConnection {
         if !is_tls || self.came.is_empty() || !self.came.iter().all(is_to_blame) {
             return None;
         }
-        Some(Host { tls: Tls::Never, rule: None, ..self.host.clone() })
+        Some(MailHost { tls: Tls::Never, rule: None, ..self.host.clone() })
     }
 
     /// What came of TLS with the host, and under what that is counted: once a connection, with its

@@ -15,13 +15,13 @@ use relay::sts::{Mode, Policy};
 use tls::Published;
 
 use super::context::Context;
-use super::host::{Barred, Demand, Host, Hosts};
+use super::host::{Barred, Demand, MailHost, MailHosts};
 use super::inquiring::Inquiry;
 use super::policies::{Look, Policies};
 
 /// What was found of a way.
 pub(super) enum Found {
-    Hosts(Hosts),
+    Hosts(MailHosts),
     /// Something is to be asked of the domain's web server first.
     Inquiry(Box<Inquiry>),
 }
@@ -59,10 +59,10 @@ pub(super) fn find(
     let policy = policy.filter(|policy| policy.mode == Mode::Enforce);
     let with_demand = |hop: Hop| {
         let demand = if parts.names.is_trusted() { Demand::on(&hop, knowledge)? } else { Demand::Nothing };
-        Ok(Host::of(hop, domain, demand, policy))
+        Ok(MailHost::of(hop, domain, demand, policy))
     };
     let others = missing.map(|why| Ok(Err(Barred::by(Unroutable::Unknown(why)))));
-    let hosts = hops.into_iter().map(with_demand).chain(others).collect::<Result<Hosts, Missing>>()?;
+    let hosts = hops.into_iter().map(with_demand).chain(others).collect::<Result<MailHosts, Missing>>()?;
     Ok(Ok(Found::Hosts(hosts)))
 }
 

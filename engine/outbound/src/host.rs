@@ -37,7 +37,7 @@ pub(super) enum Demand {
 
 /// A host that takes mail.
 #[derive(Clone, Debug)]
-pub(super) struct Host {
+pub(super) struct MailHost {
     /// None where it is known by its address alone.
     pub(super) name: Option<Name>,
     pub(super) address: SocketAddr,
@@ -57,7 +57,7 @@ pub(super) struct Barred {
 }
 
 /// Hosts to be called, the first one first, or why one is not.
-pub(super) type Hosts = Vec<Result<Host, Barred>>;
+pub(super) type MailHosts = Vec<Result<MailHost, Barred>>;
 
 impl Barred {
     pub(super) fn by(why: Unroutable) -> Barred {
@@ -65,9 +65,9 @@ impl Barred {
     }
 }
 
-impl Host {
+impl MailHost {
     /// `domain`: whose mail it takes. `policy`: what that wants enforced where it demands nothing else. Errors: it is not to be called, or nobody knows what is demanded there.
-    pub(super) fn of(hop: Hop, domain: &str, demand: Demand, policy: Option<&Policy>) -> Result<Host, Barred> {
+    pub(super) fn of(hop: Hop, domain: &str, demand: Demand, policy: Option<&Policy>) -> Result<MailHost, Barred> {
         let is_allowed = |policy: &Policy| hop.host.as_ref().is_some_and(|host| policy.allows(host));
         let barred = |why, rule, shortfall| Err(Barred { why, counts_as: Some((rule, shortfall)) });
         let (tls, identity, rule) = match demand {
@@ -81,7 +81,7 @@ impl Host {
             Demand::Unknown(why) => return barred(Unroutable::Unknown(why), Rule::Tlsa, Shortfall::DnssecInvalid),
         };
         let address = SocketAddr::new(hop.address, PORT);
-        Ok(Host { name: hop.host, address, tls, identity, login: None, rule: Some(rule) })
+        Ok(MailHost { name: hop.host, address, tls, identity, login: None, rule: Some(rule) })
     }
 
     /// Whether TLS with it proves what there is to prove.

@@ -31,9 +31,9 @@ pub(super) enum FollowingContent {
     Message(Vec<u8>),
 }
 
-/// How far the store has come with a delivery.
+/// How far the store has come with a delivery by a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Handed {
+pub(super) enum HandoverStep {
     /// It has taken what there was.
     Taken,
     /// It wakes the attempt when it takes more, or when more of the message was read.
@@ -58,27 +58,31 @@ impl LocalDelivery {
     }
 
     /// Hands over what was read, or reads on. What is complete is committed.
-    pub(super) fn hand(&mut self, reader: &mut EntryReader, cx: &mut AttemptCx<'_, '_>) -> Result<Handed, Refusal> {
+    pub(super) fn hand(
+        &mut self,
+        reader: &mut EntryReader,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Result<HandoverStep, Refusal> {
         let Some(letter) = self.under_way else { unreachable!("a delivery is handed over that has not begun") };
         let continuation = cx.continuation(Point::Attempt);
         if !reader.octets().is_empty() {
             let taken = cx.parts.store.append(letter, reader.octets(), continuation);
             reader.used(taken.map_err(Refusal::of_begun_delivery)?);
-            return Ok(if reader.octets().is_empty() { Handed::Taken } else { Handed::Waits });
+            return Ok(if reader.octets().is_empty() { HandoverStep::Taken } else { HandoverStep::Waits });
         }
         if let FollowingContent::Message(behind) = &mut self.rest {
             if reader.read_on(cx)? {
-                return Ok(Handed::Waits);
+                return Ok(HandoverStep::Waits);
             }
             let behind = core::mem::take(behind);
             self.rest = FollowingContent::Nothing;
             if !behind.is_empty() {
                 reader.put(behind);
-                return Ok(Handed::Taken);
+                return Ok(HandoverStep::Taken);
             }
         }
         cx.parts.store.commit(letter, cx.parts.turn.wall, continuation).map_err(Refusal::of_begun_delivery)?;
-        Ok(Handed::Complete)
+        Ok(HandoverStep::Complete)
     }
 
     /// The delivery is durable.

@@ -26,7 +26,7 @@ use resolver::{Known, QuestionNumber};
 use super::attempt::AttemptCx;
 use super::connection::{CALL_PATIENCE, OutboundConnection, Outcomes};
 use super::demand::{FetchedPolicy, Found, find};
-use super::host::{Barred, Host};
+use super::host::{Barred, MailHost};
 use super::inquiring::Inquiry;
 use super::stages::{Come, Reporter, Taken, bits};
 use super::why::Why;
@@ -44,15 +44,15 @@ pub(super) struct Road {
     /// The question to name servers that is not answered yet.
     asked: Option<(QuestionNumber, Question)>,
     /// The hosts that were not called yet, or why one is not to be called.
-    hosts: VecDeque<Result<Host, Barred>>,
+    hosts: VecDeque<Result<MailHost, Barred>>,
     /// The result with the hosts that were called.
     missed: Option<Come>,
     /// What came of the fetch of the domain's policy.
     fetched: FetchedPolicy,
 }
 
-/// What is known of the hosts.
-pub(super) enum Sought {
+/// How far the lookup of the hosts has come.
+pub(super) enum HostLookup {
     /// A question was asked of name servers.
     Asked,
     /// The policy of the domain is to be fetched first.
@@ -63,14 +63,14 @@ pub(super) enum Sought {
     Nowhere(Unroutable),
 }
 
-/// What comes of the next host.
-pub(super) enum Called {
+/// What comes of the call of the next host.
+pub(super) enum NextHost {
     /// It is called.
     Connecting(Box<OutboundConnection>),
     /// It cannot be called, and another one may be.
     Missed,
     /// There is no other host. This is what comes of it for all recipients.
-    Nobody(Come),
+    NoneLeft(Come),
 }
 
 /// What comes of a connection to a host.
@@ -127,7 +127,7 @@ impl Road {
     }
 
     /// Looks up the hosts.
-    pub(super) fn seek(&mut self, cx: &mut AttemptCx<'_, '_>) -> Sought {
+    pub(super) fn seek(&mut self, cx: &mut AttemptCx<'_, '_>) -> HostLookup {
         let Road { destination, leaving, random, knowledge, fetched, .. } = self;
         let ourselves = cx.queue.config.ourselves(cx.parts.connections.net());
         let us = ourselves.us();
@@ -142,14 +142,14 @@ impl Road {
                 let at = cx.continuation(Point::NameKnown);
                 let number = cx.parts.names.ask(at, question.clone());
                 self.asked = Some((number, question));
-                Sought::Asked
+                HostLookup::Asked
             }
-            Ok(Ok(Found::Inquiry(inquiry))) => Sought::Inquiry(inquiry),
+            Ok(Ok(Found::Inquiry(inquiry))) => HostLookup::Inquiry(inquiry),
             Ok(Ok(Found::Hosts(hosts))) => {
                 self.hosts = hosts.into();
-                Sought::Hosts
+                HostLookup::Hosts
             }
-            Ok(Err(why)) => Sought::Nowhere(why),
+            Ok(Err(why)) => HostLookup::Nowhere(why),
         }
     }
 
@@ -167,13 +167,13 @@ impl Road {
     }
 
     /// Calls the next host.
-    pub(super) fn call(&mut self, cx: &mut AttemptCx<'_, '_>) -> Called {
+    pub(super) fn call(&mut self, cx: &mut AttemptCx<'_, '_>) -> NextHost {
         let missed = match self.hosts.pop_front() {
-            None => return Called::Nobody(self.missed.take().unwrap_or(nobody())),
+            None => return NextHost::NoneLeft(self.missed.take().unwrap_or(nobody())),
             Some(Ok(host)) => match OutboundConnection::to(host, cx) {
                 Some(connection) => {
                     cx.queue.deadlines.set(cx.frame, cx.parts.turn.now + CALL_PATIENCE);
-                    return Called::Connecting(Box::new(connection));
+                    return NextHost::Connecting(Box::new(connection));
                 }
                 None => nobody(),
             },
@@ -185,7 +185,7 @@ impl Road {
             }
         };
         self.miss(missed);
-        Called::Missed
+        NextHost::Missed
     }
 
     /// A message by this connection is over: what came of its TLS counts, if it was the first.

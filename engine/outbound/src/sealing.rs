@@ -37,7 +37,7 @@ enum SealState {
     /// It is not known yet whether one is made.
     Unknown,
     /// The message is being hashed. With the results that the set will state.
-    Hashing(Box<Reading>, Found),
+    Hashing(Box<Reading>, ArrivalChecks),
     /// Its signatures are being computed.
     Signing(Box<Unsealed>),
     /// The fields; empty: none.
@@ -56,7 +56,7 @@ struct Unsealed {
 }
 
 /// The results of the checks when the message arrived.
-struct Found {
+struct ArrivalChecks {
     /// The text of its `Authentication-Results` field.
     results: String,
     chain: ChainVerdict,
@@ -166,7 +166,7 @@ fn ask_signature(
 }
 
 /// What we have found out about a letter, as its first field says, of which nobody else may write one that names us (`message::Revision`).
-fn found_in(header: &[u8], hostname: &str) -> Option<Found> {
+fn found_in(header: &[u8], hostname: &str) -> Option<ArrivalChecks> {
     let ends = memchr::memmem::find_iter(header, b"\r\n");
     let end = ends.into_iter().find(|end| !matches!(header.get(end + 2), Some(b' ' | b'\t')))?;
     let field = core::str::from_utf8(header.get(..end)?).ok()?;
@@ -178,7 +178,7 @@ fn found_in(header: &[u8], hostname: &str) -> Option<Found> {
         "pass" => ChainVerdict::Pass,
         _ => return None,
     };
-    (host == hostname).then(|| Found { results: results.into(), chain })
+    (host == hostname).then(|| ArrivalChecks { results: results.into(), chain })
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use relay::route::{Hop, Route, Unroutable, Us};
 use relay::{Outcome, Stage as Talk, Tls};
 use resolver::route_to;
 
-use super::host::{Host, Hosts};
+use super::host::{MailHost, MailHosts};
 
 /// By what a destination is known: a domain, or a smarthost by its place, which no domain is called.
 pub(super) fn destination(domain: &str, way: &Way) -> String {
@@ -38,7 +38,7 @@ pub(super) fn hosts(
     us: &Us<'_>,
     random: u64,
     knowledge: &Knowledge,
-) -> Result<Result<Hosts, Unroutable>, Missing> {
+) -> Result<Result<MailHosts, Unroutable>, Missing> {
     Ok(match route_to(&smarthost.place.host, us, random, knowledge)? {
         // Of another family there may be addresses that nobody knows now: those that are known will do.
         Route::By { hops, .. } => Ok(hops.into_iter().map(|hop| Ok(host(smarthost, hop))).collect()),
@@ -46,7 +46,7 @@ pub(super) fn hosts(
     })
 }
 
-fn host(smarthost: &Smarthost, hop: Hop) -> Host {
+fn host(smarthost: &Smarthost, hop: Hop) -> MailHost {
     let Smarthost { place, tls, login } = smarthost;
     let identity = if login.is_some() { Identity::Vouched } else { Identity::Anybody };
     let (tls, identity) = match tls {
@@ -56,7 +56,7 @@ fn host(smarthost: &Smarthost, hop: Hop) -> Host {
         SmarthostTls::Implicit => (Tls::Implicit, identity),
     };
     let address = SocketAddr::new(hop.address, place.port);
-    Host { name: hop.host, address, tls, identity, login: login.clone(), rule: None }
+    MailHost { name: hop.host, address, tls, identity, login: login.clone(), rule: None }
 }
 
 /// What came of a letter that went by a smarthost: nothing is final that it says before it hears of the letter.

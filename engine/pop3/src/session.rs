@@ -26,7 +26,7 @@ use crate::command::{Command, parse};
 use crate::line::{LINE_BYTES_MAX, Line, RESPONSE_LINE_BYTES_MAX, first_line};
 use crate::reply::{self, REPLY_BYTES_MAX, Reply};
 
-use listing::{Listed, Listing};
+use listing::{Listing, ListingStep};
 use retrieval::Retrieval;
 
 /// Messages that the commands of one session visit in a turn; what follows has to wait for the next.
@@ -301,8 +301,8 @@ impl Session {
         let messages = self.maildrop.map_or(0, |maildrop| maildrop.all.messages);
         let begun = listing;
         match listing.send(before, messages, &mut self.visited, actions) {
-            Listed::Whole => self.command_answered(actions),
-            Listed::InPart(waits_for) => {
+            ListingStep::Whole => self.command_answered(actions),
+            ListingStep::InPart(waits_for) => {
                 self.expect = Expect::Listing(listing);
                 self.waits_for = waits_for;
                 if listing != begun {

@@ -9,7 +9,7 @@ use store::{AccountId, Recipient, Refusal};
 use crate::attempt::AttemptCx;
 use crate::context::Context;
 use crate::forwarding::reported_to;
-use crate::local_delivery::{FollowingContent, Handed};
+use crate::local_delivery::{FollowingContent, HandoverStep};
 use crate::reports::ReportWriter;
 use crate::sealing::SealProgress;
 use crate::stages::{Deed, Stage, StepResult};
@@ -84,9 +84,9 @@ impl Courier {
     /// Hands on what was read, or reads on; what is complete is delivered.
     pub(super) fn hand(&mut self, deed: Deed, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
         Ok(match self.delivery.hand(&mut self.reader, cx)? {
-            Handed::Taken => StepResult::GoesOn,
-            Handed::Waits => StepResult::Waits,
-            Handed::Complete => {
+            HandoverStep::Taken => StepResult::GoesOn,
+            HandoverStep::Waits => StepResult::Waits,
+            HandoverStep::Complete => {
                 self.stage = Stage::Delivered(deed);
                 StepResult::Waits
             }

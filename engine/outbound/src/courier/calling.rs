@@ -14,9 +14,9 @@ use relay::{Letter, Lost};
 use store::Refusal;
 
 use crate::attempt::AttemptCx;
-use crate::connection::{KEPT_PATIENCE, OutboundConnection, Spoken};
+use crate::connection::{ConversationStep, KEPT_PATIENCE, OutboundConnection};
 use crate::inquiring::Fetching;
-use crate::road::{Called, HostAnswer, Readability, Road, Sought, come_of};
+use crate::road::{HostAnswer, HostLookup, NextHost, Readability, Road, come_of};
 use crate::stages::{Come, Stage, StepResult, Way};
 use crate::standing::State;
 use crate::why::Why;
@@ -32,10 +32,10 @@ impl Courier {
     /// Finds out which hosts take the mail.
     pub(super) fn seek(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
         match self.road().seek(cx) {
-            Sought::Asked => return StepResult::Waits,
-            Sought::Inquiry(inquiry) => (self.inquiry, self.stage) = (Some(inquiry), Stage::Inquired),
-            Sought::Hosts => self.stage = Stage::Called,
-            Sought::Nowhere(why) => {
+            HostLookup::Asked => return StepResult::Waits,
+            HostLookup::Inquiry(inquiry) => (self.inquiry, self.stage) = (Some(inquiry), Stage::Inquired),
+            HostLookup::Hosts => self.stage = Stage::Called,
+            HostLookup::Nowhere(why) => {
                 let come = if why.is_temporary() { Come::Later } else { Come::Never };
                 self.settle_all(&come(Why::Nowhere(why)), Ended::Unknown, cx);
             }
@@ -60,12 +60,12 @@ impl Courier {
     /// Calls the next host.
     pub(super) fn call(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
         match self.road().call(cx) {
-            Called::Connecting(connection) => {
+            NextHost::Connecting(connection) => {
                 self.connection = Some(connection);
                 return StepResult::Waits;
             }
-            Called::Missed => {}
-            Called::Nobody(come) => self.settle_all(&come, Ended::Failed, cx),
+            NextHost::Missed => {}
+            NextHost::NoneLeft(come) => self.settle_all(&come, Ended::Failed, cx),
         }
         StepResult::GoesOn
     }
@@ -76,10 +76,10 @@ impl Courier {
             unreachable!("nothing is said without a connection")
         };
         match connection.speak(reader, cx)? {
-            Spoken::Waits => return Ok(StepResult::Waits),
-            Spoken::Computes => return Ok(StepResult::Computes),
-            Spoken::MessageOver => self.message_over(cx),
-            Spoken::HangUp => self.hang_up(cx),
+            ConversationStep::Waits => return Ok(StepResult::Waits),
+            ConversationStep::Computes => return Ok(StepResult::Computes),
+            ConversationStep::MessageOver => self.message_over(cx),
+            ConversationStep::HangUp => self.hang_up(cx),
         }
         Ok(StepResult::GoesOn)
     }

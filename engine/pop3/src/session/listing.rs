@@ -26,11 +26,11 @@ pub(super) enum Column {
     UniqueIds,
 }
 
-/// What a list comes to when it has sent the lines that there was room for.
-pub(super) enum Listed {
+/// How far a list has come by a step: all lines were sent that there was room for.
+pub(super) enum ListingStep {
     /// Its end was sent too.
     Whole,
-    /// The rest is to follow when this has come.
+    /// The rest follows when this has come.
     InPart(WaitsFor),
 }
 
@@ -56,7 +56,7 @@ impl Listing {
         messages: u32,
         visited: &mut u32,
         actions: &mut impl Actions,
-    ) -> Listed {
+    ) -> ListingStep {
         let mut page = Page::new();
         put(&mut page, before);
         loop {
@@ -78,10 +78,10 @@ impl Listing {
                 page.clear();
             }
             if is_over {
-                return Listed::Whole;
+                return ListingStep::Whole;
             }
             if *visited >= VISITED_PER_TURN_MAX || !had_room {
-                return Listed::InPart(if had_room { WaitsFor::Turn } else { WaitsFor::SendRoom });
+                return ListingStep::InPart(if had_room { WaitsFor::Turn } else { WaitsFor::SendRoom });
             }
         }
     }
