@@ -32,6 +32,7 @@ use super::arrivals::ArrivalNotes;
 use super::attempt::AttemptCx;
 use super::connection::OutboundConnection;
 use super::entry::{Entry, OpenedEntry};
+use super::head::EntryExtent;
 use super::inquiring::Inquiry;
 use super::local_delivery::LocalDelivery;
 use super::opening;
@@ -197,17 +198,17 @@ impl Courier {
         // It may wait for something else by now.
         self.is_waiting &= arrival == PartArrival::Unwanted;
         match arrival {
-            PartArrival::Beginning => self.open(self.reader.has_all(cx), cx),
+            PartArrival::Beginning => self.open(self.reader.extent(cx), cx),
             PartArrival::Refused(refusal) => self.refused(refusal, cx),
             PartArrival::Message | PartArrival::Another | PartArrival::Unwanted => {}
         }
         self.go_on(cx)
     }
 
-    /// Opens the entry, if enough of its beginning is there. `is_all`: no more of it comes.
-    fn open(&mut self, is_all: bool, cx: &mut AttemptCx<'_, '_>) {
+    /// Opens the entry, if enough of its beginning is there.
+    fn open(&mut self, extent: EntryExtent, cx: &mut AttemptCx<'_, '_>) {
         let Ok(info) = cx.info() else { return self.stage = Stage::Over(None) };
-        match opening::open(self.reader.beginning(), is_all, cx) {
+        match opening::open(self.reader.beginning(), extent, cx) {
             OpenedEntry::Partial => {}
             OpenedEntry::Whole { entry, signatures, message_at } => {
                 self.reader.opened(signatures, message_at, info.octets);
@@ -305,7 +306,7 @@ impl Courier {
                 self.stage = Stage::Sorted;
             }
             (stage, Refusal::Damaged | Refusal::Unreadable) => match stage {
-                Stage::Opened if opening::has_head(self.reader.beginning(), cx) => self.open(true, cx),
+                Stage::Opened if opening::has_head(self.reader.beginning(), cx) => self.open(EntryExtent::Whole, cx),
                 Stage::Opened if self.next_attempt(cx) == Next::GiveUp => self.cannot_be_read(cx),
                 _ => self.stage = Stage::Over(Some(self.after_damage(cx))),
             },

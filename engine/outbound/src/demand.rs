@@ -37,8 +37,10 @@ pub(super) enum FetchedPolicy {
 /// Errors: [`Missing`] says what has to be known first.
 pub(super) fn find(
     domain: &str,
-    (us, random): (&Us<'_>, u64),
-    (policies, fetched): (&Policies, &FetchedPolicy),
+    us: &Us<'_>,
+    random: u64,
+    policies: &Policies,
+    fetched: &FetchedPolicy,
     parts: &Context<'_>,
     knowledge: &Knowledge,
 ) -> Result<Result<Found, Unroutable>, Missing> {
@@ -50,7 +52,7 @@ pub(super) fn find(
         Look::Known(policy) => policy,
         Look::Fetch(id, known) => match fetched {
             FetchedPolicy::Tried(fetched) => fetched.as_deref().or(known),
-            FetchedPolicy::NotTried => match Inquiry::about(domain, id, (us, random), knowledge, parts.turn.now)? {
+            FetchedPolicy::NotTried => match Inquiry::about(domain, id, us, random, knowledge, parts.turn.now)? {
                 Some(inquiry) => return Ok(Ok(Found::Inquiry(Box::new(inquiry)))),
                 None => known,
             },

@@ -67,7 +67,8 @@ impl Entry {
     pub(super) fn arrived(
         account: AccountId,
         envelope: Envelope,
-        (nature, wanted): (Nature, u16),
+        nature: Nature,
+        wanted: u16,
         message: &[u8],
     ) -> Entry {
         let header = shown_header(message);

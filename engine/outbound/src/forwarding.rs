@@ -34,6 +34,7 @@ use super::attempt::AttemptCx;
 use super::authentic::{is_authentic, unproved_author};
 use super::context::Context;
 use super::entry::{Entry, Nature, OpenedEntry};
+use super::head::EntryExtent;
 use super::stages::Deed;
 
 /// Bytes of a header that are looked at.
@@ -42,11 +43,11 @@ const HEADER_BYTES_MAX: usize = 128 * 1024;
 /// The bit of the account whose mail is sent on.
 pub(super) const OWN: u8 = 0;
 
-/// Opens a message that came so, of which this much was read. `is_all`: no more comes. When all of
-/// its header is there, its recipients are known.
-pub(super) fn arrival(beginning: &[u8], is_all: bool, cx: &AttemptCx<'_, '_>) -> OpenedEntry {
+/// Opens a message that came so, of which this much was read. When all of its header is there, its
+/// recipients are known.
+pub(super) fn arrival(beginning: &[u8], extent: EntryExtent, cx: &AttemptCx<'_, '_>) -> OpenedEntry {
     let end = memchr::memmem::find(beginning, b"\r\n\r\n").map(|at| at + 2);
-    if end.is_none() && !is_all && beginning.len() < HEADER_BYTES_MAX {
+    if end.is_none() && extent == EntryExtent::Beginning && beginning.len() < HEADER_BYTES_MAX {
         return OpenedEntry::Partial;
     }
     let header = beginning.get(..end.unwrap_or(beginning.len())).unwrap_or_default();
@@ -76,7 +77,7 @@ pub(super) fn arrival(beginning: &[u8], is_all: bool, cx: &AttemptCx<'_, '_>) ->
     let envelope = Envelope { recipients: recipients.collect(), script, ..envelope_of(reverse_path, &[]) };
     let nature = if is_back { Nature::ComesBack } else { Nature::Arrived(mark) };
     let message = header.get(message_at..).unwrap_or_default();
-    let entry = Entry::arrived(cx.place.0, envelope, (nature, wanted as u16), message);
+    let entry = Entry::arrived(cx.place.0, envelope, nature, wanted as u16, message);
     OpenedEntry::Whole { entry, signatures: 0, message_at: message_at as u32 }
 }
 

@@ -11,7 +11,7 @@
 
 use relay::Envelope;
 use relay::envelope::{self, Unreadable};
-use store::Head;
+use store::{Beginning, Head};
 
 /// A head is no longer than this.
 const BYTES_MAX: usize = Head::OCTETS_MAX + envelope::BYTES_MAX;
@@ -29,16 +29,34 @@ pub(super) struct EntryHead {
     pub(super) message_at: usize,
 }
 
-/// Reads the head of an entry that begins so. `is_all`: the entry has no more octets than these.
+/// How much of an entry was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum EntryExtent {
+    /// Its beginning: more can be read.
+    Beginning,
+    /// All that there is of it, or that can be read.
+    Whole,
+}
+
+impl EntryExtent {
+    /// Of an entry of so many octets.
+    pub(super) fn of(beginning: &Beginning, octets: u32) -> EntryExtent {
+        if beginning.is_all_of(octets) { EntryExtent::Whole } else { EntryExtent::Beginning }
+    }
+}
+
+/// Reads the head of an entry that begins so. `extent`: whether these are all of its octets.
 ///
-/// Errors: `Partial` where the head may go on behind these octets, never of all of an entry.
-pub(super) fn read(entry: &[u8], is_all: bool) -> Result<EntryHead, Unreadable> {
+/// Errors: `Partial` where the head may go on behind these octets, never of a whole entry.
+pub(super) fn read(entry: &[u8], extent: EntryExtent) -> Result<EntryHead, Unreadable> {
     let read = signatures_length(entry).and_then(|signatures| {
         let (envelope, length) = envelope::read(entry.get(signatures..).unwrap_or_default())?;
         Ok(EntryHead { signatures, envelope, message_at: signatures + length })
     });
     match read {
-        Err(Unreadable::Partial) if is_all || entry.len() >= BYTES_MAX => Err(Unreadable::Malformed),
+        Err(Unreadable::Partial) if extent == EntryExtent::Whole || entry.len() >= BYTES_MAX => {
+            Err(Unreadable::Malformed)
+        }
         read => read,
     }
 }
@@ -64,8 +82,6 @@ fn signatures_length(entry: &[u8]) -> Result<usize, Unreadable> {
 mod tests {
     use alloc::string::String;
     use alloc::vec::Vec;
-
-    use store::Beginning;
 
     use super::*;
     use accounts::entries::envelope_of;
@@ -97,7 +113,7 @@ mod tests {
         loop {
             let rest = &entry[beginning.next() as usize..];
             beginning.arrived(&rest[..part().min(rest.len())]);
-            match read(beginning.octets(), beginning.is_all_of(entry.len() as u32)) {
+            match read(beginning.octets(), EntryExtent::of(&beginning, entry.len() as u32)) {
                 Err(Unreadable::Partial) => {}
                 read => return read,
             }
@@ -108,7 +124,7 @@ mod tests {
     fn an_entry_head_is_read_wherever_its_parts_end() {
         for (signatures, recipients) in [(&[][..], 1), (&[400], 3), (&[600, 480], 9), (&[1000, 1040], 40)] {
             let (entry, signatures, message_at) = entry(signatures, recipients);
-            let whole = read(&entry, true).unwrap();
+            let whole = read(&entry, EntryExtent::Whole).unwrap();
             assert_eq!((whole.signatures, whole.message_at), (signatures, message_at));
             assert_eq!(whole.envelope.recipients.len(), recipients);
             for first in 1..=message_at + 2 {

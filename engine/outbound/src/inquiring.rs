@@ -64,7 +64,8 @@ impl Inquiry {
     pub(super) fn about(
         domain: &str,
         id: PolicyId,
-        (us, random): (&Us<'_>, u64),
+        us: &Us<'_>,
+        random: u64,
         knowledge: &Knowledge,
         now: Instant,
     ) -> Result<Option<Inquiry>, Missing> {

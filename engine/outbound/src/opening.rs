@@ -7,14 +7,14 @@ use sometimes::sometimes;
 use super::attempt::AttemptCx;
 use super::entry::{self, Entry, OpenedEntry, has_shown_header};
 use super::forwarding::arrival;
-use super::head::{self, EntryHead};
+use super::head::{self, EntryExtent, EntryHead};
 
-/// Opens an entry that begins so. `is_all`: no more of it comes.
-pub(super) fn open(beginning: &[u8], is_all: bool, cx: &mut AttemptCx<'_, '_>) -> OpenedEntry {
+/// Opens an entry of which this much was read.
+pub(super) fn open(beginning: &[u8], extent: EntryExtent, cx: &mut AttemptCx<'_, '_>) -> OpenedEntry {
     if entry::is_arriving(cx.record()) {
-        return arrival(beginning, is_all, cx);
+        return arrival(beginning, extent, cx);
     }
-    let EntryHead { signatures, envelope, message_at } = match head::read(beginning, is_all) {
+    let EntryHead { signatures, envelope, message_at } = match head::read(beginning, extent) {
         Ok(head) => head,
         Err(Unreadable::Partial) => {
             sometimes!(EntryHeadInParts);
@@ -23,7 +23,7 @@ pub(super) fn open(beginning: &[u8], is_all: bool, cx: &mut AttemptCx<'_, '_>) -
         Err(Unreadable::Malformed) => return OpenedEntry::Unreadable,
     };
     let message = beginning.get(message_at..).unwrap_or_default();
-    if !is_all && !has_shown_header(message) {
+    if extent == EntryExtent::Beginning && !has_shown_header(message) {
         return OpenedEntry::Partial;
     }
     let first = cx.record().map_or(0, |record| record.first());
@@ -36,5 +36,5 @@ pub(super) fn open(beginning: &[u8], is_all: bool, cx: &mut AttemptCx<'_, '_>) -
 
 /// Whether the recipients of an entry that begins so are known, though more of it is wanted.
 pub(super) fn has_head(beginning: &[u8], cx: &AttemptCx<'_, '_>) -> bool {
-    !entry::is_arriving(cx.record()) && head::read(beginning, false).is_ok()
+    !entry::is_arriving(cx.record()) && head::read(beginning, EntryExtent::Beginning).is_ok()
 }

@@ -28,6 +28,7 @@ use super::context::Context;
 use super::courier::Courier;
 use super::entry::{self, Fate};
 use super::forwarding::reverse_path;
+use super::head::EntryExtent;
 use super::showing::line;
 use super::standing::State;
 use super::state::Queue;
@@ -229,8 +230,8 @@ impl Order {
         };
         let record = store.outbox_entry(place.0, place.1);
         let is_arriving = entry::is_arriving(record);
-        let is_all = beginning.is_all_of(info.octets);
-        let envelope = match envelope_of(beginning.octets(), is_arriving.then(|| own.address()), is_all) {
+        let extent = EntryExtent::of(&beginning, info.octets);
+        let envelope = match envelope_of(beginning.octets(), is_arriving.then(|| own.address()), extent) {
             Ok(envelope) => envelope,
             Err(Unreadable::Partial) => {
                 self.beginning = Some((place, beginning));
@@ -457,10 +458,10 @@ impl Handle {
 
 /// The envelope of an entry that begins so; of a message that came for `own` its path, and that
 /// address.
-fn envelope_of(entry: &[u8], own: Option<&str>, is_all: bool) -> Result<Envelope, Unreadable> {
-    let Some(own) = own else { return head::read(entry, is_all).map(|head| head.envelope) };
+fn envelope_of(entry: &[u8], own: Option<&str>, extent: EntryExtent) -> Result<Envelope, Unreadable> {
+    let Some(own) = own else { return head::read(entry, extent).map(|head| head.envelope) };
     let is_line = entry.len() >= message::RETURN_PATH_BYTES_MAX || memchr::memmem::find(entry, b"\r\n").is_some();
-    if !is_line && !is_all {
+    if !is_line && extent == EntryExtent::Beginning {
         return Err(Unreadable::Partial);
     }
     Ok(entries::envelope_of(reverse_path(entry).0, &[String::from(own)]))

@@ -16,6 +16,7 @@ use store::{Beginning, OUTBOX, Outcome, Refusal};
 
 use super::Point;
 use super::attempt::AttemptCx;
+use super::head::EntryExtent;
 
 /// What is read of the entry.
 pub(super) struct EntryReader {
@@ -109,9 +110,9 @@ impl EntryReader {
         self.beginning.octets()
     }
 
-    /// Whether the beginning is all of the entry.
-    pub(super) fn has_all(&self, cx: &AttemptCx<'_, '_>) -> bool {
-        self.beginning.is_all_of(cx.info().map_or(0, |info| info.octets))
+    /// How much of the entry that is.
+    pub(super) fn extent(&self, cx: &AttemptCx<'_, '_>) -> EntryExtent {
+        EntryExtent::of(&self.beginning, cx.info().map_or(0, |info| info.octets))
     }
 
     /// Reads more of the beginning.

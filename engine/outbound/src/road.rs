@@ -135,7 +135,7 @@ impl Road {
             Leaving::By(smarthost) => {
                 smarthosts::hosts(smarthost, &us, *random, knowledge).map(|hosts| hosts.map(Found::Hosts))
             }
-            Leaving::Direct => find(destination, (&us, *random), (&cx.queue.policies, fetched), &*cx.parts, knowledge),
+            Leaving::Direct => find(destination, &us, *random, &cx.queue.policies, fetched, &*cx.parts, knowledge),
         };
         match hosts {
             Err(Missing(question)) => {

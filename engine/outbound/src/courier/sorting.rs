@@ -79,7 +79,7 @@ impl Courier {
         if open != 0 && cx.queue.is_serving && can_be_marked(cx) {
             return self.set_out(open, info, cx);
         }
-        if self.is_delay_to_be_told(waiting, (info, record), cx) {
+        if self.is_delay_to_be_told(waiting, info, record, cx) {
             return Stage::Brought(Deed::Delay);
         }
         let after = match self.next_attempt(cx) {
@@ -209,12 +209,7 @@ impl Courier {
     }
 
     /// Whether the sender is to be told that it takes long, for recipients that still wait.
-    fn is_delay_to_be_told(
-        &self,
-        open: u16,
-        (info, record): (MessageInfo, OutboxEntry),
-        cx: &AttemptCx<'_, '_>,
-    ) -> bool {
+    fn is_delay_to_be_told(&self, open: u16, info: MessageInfo, record: OutboxEntry, cx: &AttemptCx<'_, '_>) -> bool {
         !record.is_delay_reported()
             && !self.round.is_delay_put_off()
             && schedule::is_delay_to_be_told(self.age(info, cx))
