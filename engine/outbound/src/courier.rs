@@ -21,9 +21,10 @@
 
 use alloc::boxed::Box;
 
+use connections::Stir;
 use machine::{Instant, Micros};
 use net::ConnectionId;
-use relay::{destinations, schedule::Next};
+use relay::{Lost, destinations, schedule::Next};
 use resolver::{Known, QuestionNumber};
 use store::{Outcome, Refusal};
 
@@ -241,6 +242,33 @@ impl Courier {
         self.go_on(cx)
     }
 
+    /// Something has happened to its connection. One that is kept is kept no longer, unless it just
+    /// has more room.
+    pub(super) fn stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) -> Way {
+        if self.keeps_connection() {
+            if !matches!(stir, Stir::Made | Stir::Room) {
+                self.drop_kept(cx);
+            }
+            return Way::Waits;
+        }
+        match &mut self.inquiry {
+            Some(inquiry) => inquiry.stirred(stir, cx),
+            None => self.host_stirred(stir, cx),
+        }
+        self.is_waiting = false;
+        self.go_on(cx)
+    }
+
+    /// A host, or a web server, was waited for too long; or for the next message of a connection.
+    pub(super) fn deadline_expired(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+        if self.keeps_connection() || self.inquiry.is_some() {
+            return self.stirred(Stir::Over, cx);
+        }
+        self.lost(Lost::Silence, cx);
+        self.is_waiting = false;
+        self.go_on(cx)
+    }
+
     /// The machine stops: a message of which a peer has every byte is waited for, and what goes to
     /// the disk; all else is given up.
     pub(super) fn stopping(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
@@ -266,6 +294,12 @@ impl Courier {
             }
             _ => Way::Waits,
         }
+    }
+
+    /// The attempt that goes on with a connection that was kept, when this one is over.
+    pub(super) fn follower(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<Courier> {
+        let place = self.next_by_connection(cx)?;
+        Some(Courier { connection: self.connection.take(), road: self.road.take(), ..Courier::new(place) })
     }
 
     /// Whether it asks for the same again: the store has too much to do, or cannot write a mark, for

@@ -17,8 +17,9 @@ use crate::attempt::AttemptCx;
 use crate::connection::{ConversationStep, KEPT_PATIENCE, OutboundConnection};
 use crate::inquiring::Fetching;
 use crate::road::{HostAnswer, HostLookup, NextHost, Readability, Road, come_of};
-use crate::stages::{Come, Stage, StepResult, Way};
+use crate::stages::{Come, Stage, StepResult};
 use crate::standing::State;
+use crate::waiting::Place;
 use crate::why::Why;
 
 use super::Courier;
@@ -84,38 +85,15 @@ impl Courier {
         Ok(StepResult::GoesOn)
     }
 
-    /// Something has happened to its connection. One that is kept is kept no longer, unless it just
-    /// has more room.
-    pub(crate) fn stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) -> Way {
-        if self.keeps_connection() {
-            if !matches!(stir, Stir::Made | Stir::Room) {
-                self.drop_kept(cx);
-            }
-            return Way::Waits;
+    /// Something has happened to the connection to a host.
+    pub(super) fn host_stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) {
+        match stir {
+            Stir::Made | Stir::Room if self.stage == Stage::Called => self.open_connection(cx),
+            Stir::Made | Stir::Room => {}
+            Stir::Bytes => self.connected().hear(cx.parts),
+            Stir::Turn => self.connected().step(cx.parts),
+            Stir::Over => self.lost(Lost::Closed, cx),
         }
-        if let Some(inquiry) = &mut self.inquiry {
-            inquiry.stirred(stir, cx);
-        } else {
-            match stir {
-                Stir::Made | Stir::Room if self.stage == Stage::Called => self.open_connection(cx),
-                Stir::Made | Stir::Room => {}
-                Stir::Bytes => self.connected().hear(cx.parts),
-                Stir::Turn => self.connected().step(cx.parts),
-                Stir::Over => self.lost(Lost::Closed, cx),
-            }
-        }
-        self.is_waiting = false;
-        self.go_on(cx)
-    }
-
-    /// A host, or a web server, was waited for too long; or for the next message of a connection.
-    pub(crate) fn deadline_expired(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
-        if self.keeps_connection() || self.inquiry.is_some() {
-            return self.stirred(Stir::Over, cx);
-        }
-        self.lost(Lost::Silence, cx);
-        self.is_waiting = false;
-        self.go_on(cx)
     }
 
     /// The connection to a host, of which something is known only where there is one.
@@ -138,7 +116,8 @@ impl Courier {
         self.stage = Stage::Spoken;
     }
 
-    fn lost(&mut self, lost: Lost, cx: &mut AttemptCx<'_, '_>) {
+    /// Nothing more comes from the host.
+    pub(super) fn lost(&mut self, lost: Lost, cx: &mut AttemptCx<'_, '_>) {
         if self.connected().is_open() { self.connected().lost(lost) } else { self.hang_up(cx) }
     }
 
@@ -186,7 +165,7 @@ impl Courier {
     }
 
     /// Whether it has a connection that waits for another message.
-    fn keeps_connection(&self) -> bool {
+    pub(super) fn keeps_connection(&self) -> bool {
         self.connection.as_ref().is_some_and(|connection| connection.is_kept())
     }
 
@@ -245,20 +224,21 @@ impl Courier {
         self.leave_road(Ended::Reached, cx);
     }
 
-    /// The attempt that goes on with a connection that was kept, when this one is over: for the next
-    /// entry that waits for the same destination.
-    pub(crate) fn follower(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<Courier> {
+    /// The next entry that goes by a connection that was kept. Where there is none, the connection is
+    /// ended.
+    pub(super) fn next_by_connection(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<Place> {
         if !self.keeps_connection() {
             return None;
         }
         let queue = &mut *cx.queue;
         let next = if queue.is_serving { queue.next_behind(self.road().destination()) } else { None };
-        let Some(place) = next else {
-            self.connected().say_goodbye(cx.parts);
-            self.kept_is_over(cx);
-            return None;
-        };
-        queue.standings.set(place, State::UnderWay);
-        Some(Courier { connection: self.connection.take(), road: self.road.take(), ..Courier::new(place) })
+        match next {
+            Some(place) => queue.standings.set(place, State::UnderWay),
+            None => {
+                self.connected().say_goodbye(cx.parts);
+                self.kept_is_over(cx);
+            }
+        }
+        next
     }
 }
