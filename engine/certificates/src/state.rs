@@ -178,7 +178,8 @@ impl Certificates {
         self.expiry.is_due(now)
     }
 
-    /// Does what there is to do: says which certificates end soon, and takes up those that were sent.
+    /// Does what there is to do: says which certificates end soon, and takes up those that were
+    /// sent.
     #[cold]
     pub fn run(&mut self, cx: &mut Context<'_>) {
         if self.is_to_look_at_ends(cx.turn.now) {

@@ -1,5 +1,5 @@
-//! Deliveries that arrive once: each has an origin, under which the account's core notes that it has
-//! arrived. The note is forgotten when the mark is durable that makes another such delivery
+//! Deliveries that arrive once: each has an origin, under which the account's core notes that it
+//! has arrived. The note is forgotten when the mark is durable that makes another such delivery
 //! impossible. So neither the message nor a report comes twice, whenever the power fails.
 //!
 //! Invariant: no two deliveries of an outbox have the same origin.

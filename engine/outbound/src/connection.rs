@@ -6,9 +6,10 @@
 //!   STARTTLS ── 220 ──▸ handshake: its turn, the host's word, its turn … ──▸ sealed ── EHLO …
 //!                          └─ it fails: the same host once more, in the clear
 //! ```
-//! Nobody vouches for most hosts (`host`). So a host of this kind with which no handshake can be
-//! done is spoken with in the clear at once (RFC 7435 section 3). A message that waited for days
-//! would be none the safer: an attacker who can spoil a handshake can also remove the offer.
+//! Most hosts do not have to prove their name (`host`). So a host of this kind with which no
+//! handshake can be done is spoken with in the clear at once (RFC 7435 section 3). A message that
+//! waited for days would be none the safer: an attacker that can spoil a handshake can also remove
+//! the offer.
 //!
 //! Invariants:
 //! - Of what was said in the clear nothing is left when TLS is spoken. What comes behind the host's
@@ -18,8 +19,8 @@
 //! - While it is kept for another message, the client has none. What came of the one before was
 //!   taken from it.
 //! - It carries [`MESSAGES_MAX`] messages, and none begins on it after [`KEPT_LONGEST`].
-//! - Whatever a peer does, it is waited for no longer than RFC 5321 section 4.5.3.2 requires, and no
-//!   longer than [`CONVERSATION`] in all.
+//! - Whatever a peer does, it is waited for no longer than RFC 5321 section 4.5.3.2 requires, and
+//!   no longer than [`CONVERSATION`] in all.
 //!
 //! Answers to: RFC 3207 section 4, RFC 7435.
 

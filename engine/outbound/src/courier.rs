@@ -1,23 +1,30 @@
-//! A courier: one entry of an outbox, until everybody for whom it stands is done with.
+//! A delivery attempt for one entry of an outbox: from stage to stage until all its recipients are
+//! done, or the entry is left to wait.
 //!
 //! ```text
-//!   opened ──▸ sorted ─┬─▸ brought, handed, delivered: to somebody here, or a report to who sent it ─▸ marked ─┐
-//!                ▴     ├─▸ hashed, sealed: what is to be sent on (`sealing`) ──────────────────────────────────┤
-//!                │     ├─▸ sought, inquired, called, spoken: to a host that takes it (`calling`) ───────────────▸ marked ─┤
-//!                │     ├─▸ forgotten: that it was brought here ────────────────────────────────────────────────┤
-//!                │     ├─▸ removed, or left to wait                                                             │
-//!                └─────┴────────────────────────────────────────────────────────────────────────────────────────┘
+//!   opened ─▸ sorted ─┬─▸ brought, handed, delivered: to an account here, or a report ─▸ marked ─┐
+//!               ▴     ├─▸ hashed, sealed: the ARC set of a message to be forwarded ──────────────┤
+//!               │     ├─▸ sought, inquired, called, spoken: to a host that takes it ───▸ marked ─┤
+//!               │     ├─▸ forgotten: the note of a delivery that cannot be repeated ─────────────┤
+//!               │     └─▸ removed, or left to wait                                               │
+//!               └────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //! Invariants:
-//! - Who is here gets it by a delivery that arrives once, as does who has it sent on, and who sent it a report, each under an origin of its own; that is forgotten only when the mark is durable that makes
-//!   another delivery impossible. So neither comes twice, whenever the power fails.
-//! - A mark is asked for until the store has room for it, and a store that takes none any more lets nobody set out: what cannot be marked would be sent again and again.
-//! - Who is elsewhere gets it twice in one case: his host has said that it has it, and the power fails before the mark is durable. SMTP has no way to ask (RFC 5321 section 4.5.3.2.6, RFC 1047).
-//! - Of a letter no more is in memory than a part as the store reads it, what waits to be sent, and its header while it is sealed.
-//! - A letter of which a part cannot be read is tried as long as one that no host takes, and then
+//! - An account here gets the message by a delivery that arrives once, as do the outbox from which
+//!   it is forwarded, and the sender a report. Each has an origin of its own, which is forgotten
+//!   only when the mark is durable that makes another delivery impossible (`arrivals`). So neither
+//!   comes twice, whenever the power fails.
+//! - A mark is asked for until the store makes it. While the store makes none, no host is called:
+//!   what cannot be marked would be sent again and again.
+//! - A recipient at another server gets the message twice in one case: its host has accepted it,
+//!   and the machine ends before the mark is durable. SMTP has no way to ask (RFC 5321 section
+//!   4.5.3.2.6, RFC 1047).
+//! - Of a message no more is in memory than a part as the store reads it, what waits to be sent,
+//!   and its header while it is sealed.
+//! - A message of which a part cannot be read is tried as long as one that no host takes, and then
 //!   reported with its header alone. One with an envelope that cannot be read stays, and its
 //!   account is told (`unreadable`).
-//! - A letter without a reverse path is never reported.
+//! - A message without a reverse path is never reported.
 
 use alloc::boxed::Box;
 
@@ -69,7 +76,7 @@ pub(super) struct Courier {
     notice: Option<Notice>,
     delivery: LocalDelivery,
     notes: ArrivalNotes,
-    /// What is said of the message to those to whom it is forwarded.
+    /// What is said of a message that is forwarded.
     seal: ArcSeal,
     /// There is one from [`Stage::Sought`] on until all recipients on it are settled; and while a
     /// connection is kept.
@@ -159,8 +166,9 @@ impl Courier {
         Way::Waits
     }
 
-    /// What it has asked the store for is done, or was refused. Then it goes on. It asks for one thing
-    /// at a time, and a delivery that it gives up wakes nothing any more.
+    /// What it has asked the store for is done, or was refused. Then it goes on. It asks for one
+    /// thing at a time, and gives a delivery up only when the store has refused it. So nothing else
+    /// comes.
     pub(super) fn woken(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> Way {
         assert!(self.is_waiting, "the store answers what it was asked");
         self.is_waiting = false;
@@ -276,8 +284,8 @@ impl Courier {
         if self.stage == Stage::Opened { Way::Waits } else { self.called_back(cx) }
     }
 
-    /// Its entry is wanted back: it has done nothing with it, unless a host may have the message, or
-    /// something is on its way to the disk.
+    /// Its entry is wanted back: it has done nothing with it, unless a host may have the message,
+    /// or something is on its way to the disk.
     pub(super) fn called_back(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         match self.stage {
             Stage::Opened | Stage::Hashed | Stage::Sealed => Way::Over(Some(Instant::START)),
@@ -302,8 +310,8 @@ impl Courier {
         Some(Courier { connection: self.connection.take(), road: self.road.take(), ..Courier::new(place) })
     }
 
-    /// Whether it asks for the same again: the store has too much to do, or cannot write a mark, for
-    /// it has no room, or the disk fails. An attempt that ended without the mark would deliver
+    /// Whether it asks for the same again: the store has too much to do; or it cannot write a mark,
+    /// for it has no room, or the disk fails. An attempt that ended without the mark would deliver
     /// everything once more when the disk takes writes again.
     fn has_to_insist(&self, refusal: Refusal) -> bool {
         let is_mark = self.stage == Stage::Marked;

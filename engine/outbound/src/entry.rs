@@ -75,7 +75,7 @@ impl Entry {
         Entry { account, envelope, nature, first: 0, wanted, packing: Packing::Done, header }
     }
 
-    /// The account in whose outbox it lies.
+    /// The account that has the outbox.
     pub(super) fn account(&self) -> AccountId {
         self.account
     }

@@ -156,8 +156,8 @@ pub(super) fn account_address<'a>(cx: &'a AttemptCx<'_, '_>) -> Option<&'a str> 
     Some(cx.parts.store.account(cx.place.0)?.address)
 }
 
-/// The entry by which a report leaves for a sender from this account's outbox, and what stands there
-/// above it.
+/// The entry by which a report leaves for a sender from this account's outbox, and what stands
+/// there above it.
 pub(super) fn reported_to(account: AccountId, sender: &str) -> Result<(Recipient, Vec<u8>), Refusal> {
     let script = if sender.is_ascii() { Script::Ascii } else { Script::Utf8 };
     // It may show a header that has more than ASCII.

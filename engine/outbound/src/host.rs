@@ -1,9 +1,9 @@
 //! A host that takes mail: where it is, and what TLS with it has to prove.
 //!
 //! Most hosts have a certificate that proves nothing, and it is not looked at
-//! (`tls::ClientSettings::for_anybody`). That protects from those who listen, and not from those who
-//! stand in between. Where the domain demands more (`demand`), nothing is sent to a host that does
-//! not show what is published, or that does not offer TLS. The same holds for a smarthost
+//! (`tls::ClientSettings::for_anybody`). That protects from an eavesdropper, and not from an
+//! attacker in between. Where the domain demands more (`demand`), nothing is sent to a host that
+//! does not show what is published, or that does not offer TLS. The same holds for a smarthost
 //! (`smarthosts`) for which the configuration demands TLS, or has a password.
 //!
 //! Answers to: RFC 7435, RFC 7672.
@@ -29,22 +29,23 @@ const PORT: u16 = 25;
 pub(super) enum Demand {
     /// Nothing.
     Nothing,
-    /// TLS, with one of these certificates; none: with any, since what is published is of no use (RFC 7672 section 2.2).
+    /// TLS, with one of these certificates. None: with any, since what is published is of no use
+    /// (RFC 7672 section 2.2).
     Tls(Vec<Published>),
-    /// Nobody knows now.
+    /// It cannot be known now.
     Unknown(Unanswered),
 }
 
 /// A host that takes mail.
 #[derive(Clone, Debug)]
 pub(super) struct MailHost {
-    /// None where it is known by its address alone.
+    /// `None`: it is known by its address alone.
     pub(super) name: Option<Name>,
     pub(super) address: SocketAddr,
     pub(super) tls: Tls,
     pub(super) identity: Identity,
     pub(super) login: Option<SmarthostLogin>,
-    /// Under what it is counted whether TLS was had; none: it is not, or was already.
+    /// The rule under which it is counted whether there was TLS. `None`: it is not, or was already.
     pub(super) rule: Option<Rule>,
 }
 
@@ -52,7 +53,7 @@ pub(super) struct MailHost {
 #[derive(Clone, Debug)]
 pub(super) struct Barred {
     pub(super) why: Unroutable,
-    /// As what that counts, if it is for what TLS would be.
+    /// As what that counts, if it is for its TLS.
     pub(super) counts_as: Option<(Rule, Shortfall)>,
 }
 
@@ -66,7 +67,10 @@ impl Barred {
 }
 
 impl MailHost {
-    /// `domain`: whose mail it takes. `policy`: what that wants enforced where it demands nothing else. Errors: it is not to be called, or nobody knows what is demanded there.
+    /// A host that takes mail for `domain`. `policy`: what that domain wants enforced where nothing
+    /// else is demanded.
+    ///
+    /// Errors: the host is not to be called, or what is demanded cannot be known now.
     pub(super) fn of(hop: Hop, domain: &str, demand: Demand, policy: Option<&Policy>) -> Result<MailHost, Barred> {
         let is_allowed = |policy: &Policy| hop.host.as_ref().is_some_and(|host| policy.allows(host));
         let barred = |why, rule, shortfall| Err(Barred { why, counts_as: Some((rule, shortfall)) });
@@ -90,7 +94,7 @@ impl MailHost {
         if is_of_no_use { Err(Shortfall::TlsaInvalid) } else { Ok(()) }
     }
 
-    /// What it has to prove to be called, and what it is told that it is called.
+    /// The name, or address, that its certificate has to be for, and by which it is called over TLS.
     pub(super) fn called(&self) -> Option<String> {
         match (&self.name, &self.identity) {
             (Some(name), _) => Some(name.as_str().to_string()),

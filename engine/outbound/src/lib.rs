@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `courier` | a delivery attempt: one entry from its beginning to its end, stage by stage |
 //! | `courier/sorting` | which stage is next |
-//! | `courier/bringing`, `courier/calling` | the stages of a delivery on this machine, and at a host |
+//! | `courier/bringing`, `courier/calling` | the stages of a delivery here, and at a host |
 //! | `stages`, `attempt` | the stages, and what an attempt works with |
 //! | `entry`, `head`, `opening` | an entry: envelope and record, and how they are read |
 //! | `reader` | what is read of an entry, part by part |
@@ -27,7 +27,7 @@
 //! | `host`, `demand` | a host, and what the domains demand of TLS with it |
 //! | `policies`, `inquiring` | what these domains say of their hosts, and how that is fetched |
 //! | `smarthosts` | the hosts that send it on instead, where the configuration names such |
-//! | `connection` | the connection to a host, over TLS where that can be had, for one message or more |
+//! | `connection` | the connection to a host, over TLS if possible, for one message or more |
 //! | `tallying` | how often TLS was had with hosts, and why not |
 //! | `state` | which entry waits for what, and which is next |
 //! | `shares` | how many attempts an account may have |

@@ -1,5 +1,5 @@
-//! A delivery to an account of this machine: the message, or a report; or into an outbox, from where
-//! it is forwarded.
+//! A delivery to an account of this machine: the message, or a report; or into an outbox, from
+//! where it is forwarded.
 //!
 //! Invariants:
 //! - One delivery is under way at a time.

@@ -2,16 +2,19 @@
 //! says it over TLS. What is known of them; `inquiring` fetches them.
 //!
 //! ```text
-//!   sought ── a version is announced that is not known ──▸ inquired: its server's addresses in turn ──▸ sought
+//!   sought ── an unknown version is announced ──▸ inquired: each address of the server ──▸ sought
 //! ```
-//! A policy that is enforced binds where no certificate is published by names that are authenticated (`demand`): then nothing goes to a host that it does not allow, nor to one without a certificate that is valid for its name.
+//! A policy that is enforced binds where no certificate is published by names that are
+//! authenticated (`demand`). Then nothing goes to a host that it does not allow, nor to one without
+//! a certificate that is valid for its name.
 //!
 //! Invariants:
-//! - What is known holds until its time is over, whatever is announced meanwhile and whether or not its server can be reached: who stands in between can only keep us from a first look.
+//! - What is known holds until its time is over, whatever is announced meanwhile and whether or not
+//!   its server can be reached. So an attacker in between can only keep us from a first fetch.
 //! - A server from which nothing came is left alone for [`PAUSE`].
-//! - There are at most [`POLICIES_MAX`] domains of which something is known, and [`BYTES_MAX`] in all.
-//!   The one that ends first has to go, but never the one that was just learnt. A policy of more
-//!   than [`KEPT_BYTES_MAX`] is not kept, so a few domains cannot push out all others.
+//! - There are at most [`POLICIES_MAX`] domains of which something is known, and [`BYTES_MAX`] in
+//!   all. The one that ends first has to go, but never the one that was just learnt. A policy of
+//!   more than [`KEPT_BYTES_MAX`] is not kept, so a few domains cannot push out all others.
 //! - An attempt fetches a policy once, and holds to what came of that, be it kept here or not.
 //!
 //! Answers to: RFC 8461 sections 3.3, 5 and 5.1.

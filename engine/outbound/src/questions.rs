@@ -11,12 +11,13 @@ use store::{AccountId, Refusal, Uid};
 /// Entries that a page shows.
 pub const LINES: usize = 20;
 
-/// Names an entry in addresses and forms: the account, in hexadecimal digits, and the UID of the message in its outbox.
+/// Names an entry in addresses and forms: the account, in hexadecimal digits, and the UID of the
+/// message in its outbox.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Posted {
-    /// Whose outbox it is in.
+    /// The account that has the outbox.
     pub account: AccountId,
-    /// Which message of it.
+    /// The message in it.
     pub uid: Uid,
 }
 
@@ -53,9 +54,9 @@ pub enum Handling {
     Release,
     /// They are tried at once, also where their destination is left alone.
     Retry,
-    /// They never leave, and who sent them hears so.
+    /// They never leave, and the sender of each is told.
     Return,
-    /// They never leave, and nobody hears of it.
+    /// They never leave, and the senders are not told.
     Delete,
 }
 
@@ -80,11 +81,11 @@ pub enum QueueAsked {
 /// What a core tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum QueueTold {
-    /// These are there, and so it went with TLS.
+    /// These are there, and what was counted of TLS.
     Lines(Vec<QueueLine>, QueueCounts, Vec<TlsCount>),
     /// That was done.
     Handled(Handled),
-    /// It has too much to do with others who ask.
+    /// Too many questions are under way.
     Busy,
 }
 
@@ -95,7 +96,7 @@ pub struct QueueCounts {
     pub entries: usize,
     /// Of these, held by an administrator.
     pub held: usize,
-    /// Of these, brought to their recipients at this moment.
+    /// Of these, being delivered at this moment.
     pub under_way: usize,
 }
 
@@ -104,7 +105,7 @@ pub struct QueueCounts {
 pub struct Handled {
     /// With so many entries it was done.
     pub done: usize,
-    /// So many are at their hosts at this moment: nothing was done with them.
+    /// So many may be with their hosts at this moment: nothing was done with them.
     pub under_way: usize,
     /// Why it was not done with others.
     pub refused: Option<Refusal>,
@@ -115,11 +116,12 @@ pub struct Handled {
 pub struct QueueLine {
     /// Its name.
     pub posted: Posted,
-    /// The reverse path; empty for a report. Where it cannot be read, whose outbox it is in.
+    /// The reverse path; empty for a report. Where it cannot be read, the address of the account
+    /// that has the outbox.
     pub sender: String,
-    /// Who has not got it. None: it cannot be read.
+    /// The recipients that do not have it. `None`: it cannot be read.
     pub recipients: Option<Vec<String>>,
-    /// Since when it waits.
+    /// When it came.
     pub since: UnixTime,
     /// Octets of it, with its envelope.
     pub octets: u32,
@@ -127,20 +129,20 @@ pub struct QueueLine {
     pub tries: u16,
     /// What came of it the last time, in words.
     pub said: Option<String>,
-    /// How it stands.
+    /// Its state.
     pub state: QueueState,
 }
 
-/// How it stands with an entry.
+/// The state of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueState {
-    /// It is tried as soon as somebody is free.
+    /// It is tried as soon as an attempt can begin.
     Next,
     /// It is tried at this time.
     Waits(UnixTime),
-    /// It waits for others that are at the same destination.
+    /// It waits for attempts at the same destination.
     Behind,
-    /// It is being brought to its recipients.
+    /// It is being delivered.
     UnderWay,
     /// It does not leave until it is released.
     Held,
@@ -148,16 +150,16 @@ pub enum QueueState {
     LeftAlone,
 }
 
-/// What a core has counted of a domain on a day: so often the same.
+/// What a core has counted of TLS with a domain on a day.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsCount {
     /// The day, by its number since 1970.
     pub day: u64,
     /// The domain; empty for all that are not counted each for itself.
     pub domain: String,
-    /// By what its hosts were judged (RFC 8460 section 4.2).
+    /// The kind of policy that its hosts were judged by (RFC 8460 section 4.2).
     pub policy: &'static str,
-    /// Why TLS was not had, or not as it should be (RFC 8460 section 4.3); none: it was.
+    /// Why there was no TLS, or not as it should be (RFC 8460 section 4.3). `None`: there was.
     pub failure: Option<&'static str>,
     /// How often.
     pub count: u32,

@@ -120,8 +120,8 @@ impl EntryReader {
         self.read(self.beginning.next(), cx)
     }
 
-    /// The entry, of so many octets, is opened. `signatures`: how many of them, at its beginning, are
-    /// the message's signatures. `message_at`: where the rest of the message begins.
+    /// The entry, of so many octets, is opened. `signatures`: how many of them, at its beginning,
+    /// are the message's signatures. `message_at`: where the rest of the message begins.
     pub(super) fn opened(&mut self, signatures: usize, message_at: u32, entry_octets: u32) {
         self.signatures = self.beginning.octets().get(..signatures).unwrap_or_default().to_vec();
         self.entry_octets = entry_octets;

@@ -8,8 +8,8 @@
 //! followed by the next one (RFC 5321 section 5.1). A host that offers TLS and fails in it is
 //! called once more without TLS.
 //!
-//! Invariant: no recipient is given up for what one host says of itself while another host could not
-//! be asked.
+//! Invariant: no recipient is given up for what one host says of itself while another host could
+//! not be asked.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

@@ -1,16 +1,20 @@
-//! The seals of letters that are sent on: what was found out about a letter when it came is said to who gets it, by a set of fields that our domain signs (ARC, crate `dkim`).
+//! The ARC set of a forwarded message: a set of fields, signed by our domain (crate `dkim`), that
+//! says what was found out about the message when it came.
 //!
-//! Who gets it sees our address where the letter's own domain does not let us send, and maybe a changed letter, if somebody before us has changed it: what proved whose it is may be gone.
-//! Before such a message is put into the outbox for its first forwarding address, it is read once
-//! and hashed. Then two signatures are computed, as those under messages of our
-//! own users are (`signing`). It is done once for all to whom it goes, and again if the power fails meanwhile.
+//! The recipient sees our address, where the domain of the message does not let us send. The
+//! message may have been changed before it came here. So what proved its author may be gone. Before
+//! such a message is put into the outbox for its first forwarding address, it is read once and
+//! hashed. Then two signatures are computed, as those under messages of our own users are
+//! (`signing`). It is done once for all recipients, and again if the power fails meanwhile.
 //!
-//! Not sealed is:
-//! - a letter about which nothing was found out, since our own users have written it, or it came from a network of ours, or nobody could be asked: there would be nothing to say;
-//! - one whose chain has failed, or could not be looked at: who gets it sees that for himself;
-//! - one that was sealed here before, for another account: nothing has changed since.
+//! There is no set for:
+//! - a message about which nothing was found out: our own users have written it, it came from a
+//!   network of ours, or no name server could be asked;
+//! - one with a chain that has failed, or could not be looked at: the recipient sees that without
+//!   us;
+//! - one that has our set already, for another account: nothing has changed since.
 //!
-//! Invariant: of a letter no more is in memory than its header, and a part as the store reads it.
+//! Invariant: of a message no more is in memory than its header, and a part as the store reads it.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -44,7 +48,7 @@ enum SealState {
     Made(String),
 }
 
-/// A message whose ARC set is being signed.
+/// A message for which the ARC set is being signed.
 struct Unsealed {
     message: Message,
     sealing: Sealing,
@@ -131,8 +135,8 @@ impl ArcSeal {
         SealProgress::Over
     }
 
-    /// The signature that was asked for was computed. A message that cannot be signed goes without a
-    /// set.
+    /// The signature that was asked for was computed. A message that cannot be signed goes without
+    /// a set.
     pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> SealProgress {
         let made = core::mem::replace(&mut self.state, SealState::Made(String::new()));
         let SealState::Signing(unsealed) = made else { unreachable!("no signature was asked for") };
@@ -165,7 +169,8 @@ fn ask_signature(
     Some((cx.parts.compute.ask_signature(at, field.take_signed(), number), field))
 }
 
-/// What we have found out about a letter, as its first field says, of which nobody else may write one that names us (`message::Revision`).
+/// What we have found out about a message, as its first field says. A field that names us is
+/// removed from what comes in (`message::Revision`), so it is ours.
 fn found_in(header: &[u8], hostname: &str) -> Option<ArrivalChecks> {
     let ends = memchr::memmem::find_iter(header, b"\r\n");
     let end = ends.into_iter().find(|end| !matches!(header.get(end + 2), Some(b' ' | b'\t')))?;

@@ -303,8 +303,8 @@ impl Queue {
     }
 
     /// The next entry that waits for a road to this destination may try, if its account may have an
-    /// attempt. Where no account may have one now, one entry of each account may: the first that has
-    /// an attempt goes first.
+    /// attempt. Where no account may have one now, one entry of each account may: the first that
+    /// has an attempt goes first.
     fn let_next_try(&mut self, destination: &str) {
         let Queue { behind, standings, shares, .. } = self;
         let Some(turns) = behind.get_mut(destination) else { return };

@@ -164,8 +164,8 @@ impl SubmissionJob {
         SubmissionProgress::Woken
     }
 
-    /// What it has asked for has come, or is done. Then it goes on. It asks for one thing at a time,
-    /// and gives a delivery up only when nothing more comes of it.
+    /// What it has asked for has come, or is done. Then it goes on. It asks for one thing at a
+    /// time, and gives a delivery up only when the store has refused it. So nothing else comes.
     pub(super) fn woken(&mut self, outcome: Outcome, host: &mut JobHost<'_, '_>) -> SubmissionProgress {
         assert!(self.is_waiting, "the store answers what it was asked");
         self.is_waiting = false;

@@ -3,8 +3,8 @@
 //!
 //! Invariants:
 //! - A connection is kept only while an entry waits for one to this destination.
-//! - While the marks of one message are on their way to the disk, nothing is said on the connection.
-//!   If the peer has something to say then, the connection is ended.
+//! - While the marks of one message are on their way to the disk, nothing is said on the
+//!   connection. If the peer has something to say then, the connection is ended.
 //! - A message for which the connection turns out to be over goes by another at once, if no host
 //!   has heard of it.
 
@@ -224,8 +224,8 @@ impl Courier {
         self.leave_road(Ended::Reached, cx);
     }
 
-    /// The next entry that goes by a connection that was kept. Where there is none, the connection is
-    /// ended.
+    /// The next entry that goes by a connection that was kept. Where there is none, the connection
+    /// is ended.
     pub(super) fn next_by_connection(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<Place> {
         if !self.keeps_connection() {
             return None;

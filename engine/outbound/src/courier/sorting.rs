@@ -1,10 +1,14 @@
-//! What comes next for whom, and what of it is durable.
+//! The next stage of an attempt: what is to be done for which recipients, and what of it is
+//! durable.
 //!
 //! Invariants:
-//! - What is done with is marked before anything else is begun.
-//! - Who is here goes first, then reports, then who is elsewhere.
-//! - Of a letter that is held nothing is begun before its time. Then it is as if it came just now: in which time it is tried, and given up, counts from there.
-//! - That somebody has it is durable before it is told; an entry goes only when all that is to be told was.
+//! - What was done is marked before anything else is begun.
+//! - Recipients on this machine come first, then reports, then recipients at other servers.
+//! - Nothing is begun for a message before the time until which it is held. From then on it is as a
+//!   message that has just come: its age, which says when it is tried and given up, counts from
+//!   there.
+//! - That a recipient has the message is durable before it is reported. An entry is removed only
+//!   when all reports are delivered.
 
 use accounts::entries;
 use machine::{Micros, Turn};
@@ -23,11 +27,11 @@ use crate::{Point, smarthosts};
 
 use super::Courier;
 
-/// So often at least a letter that is held is looked at: the time of day may jump.
+/// A message that is held is looked at as often as this: the time of day may jump.
 const HOLD_LOOK: Micros = Micros::from_secs(24 * 60 * 60);
 
 impl Courier {
-    /// Looks what comes next.
+    /// Chooses the next stage.
     pub(super) fn sort(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
         let info = cx.info()?;
         self.stage = match (cx.record(), self.notice) {
@@ -84,7 +88,7 @@ impl Courier {
         }
         let after = match self.next_attempt(cx) {
             Next::After(after) => after,
-            // Who is put off for good was failed; whom the store has refused is not.
+            // A recipient that is given up was failed; one that the store has refused is not.
             Next::GiveUp if self.round.has_no_room() => ROOM_AGAIN,
             Next::GiveUp => AGAIN,
         };
@@ -228,13 +232,13 @@ impl Courier {
     }
 }
 
-/// A number of this letter's and this moment's that has nothing to do with that of another letter.
+/// A number for this message and this moment that says nothing of another message's.
 fn random(info: MessageInfo, cx: &AttemptCx<'_, '_>) -> u64 {
     let number = info.guid.0 ^ u128::from(cx.parts.turn.now.0) << u64::BITS;
     u128::from_le_bytes(cx.parts.store.own.store.secret(&number.to_le_bytes())) as u64
 }
 
-/// Whether what comes of a letter can be noted.
+/// Whether results can be marked.
 fn can_be_marked(cx: &AttemptCx<'_, '_>) -> bool {
     cx.parts.store.own.store.state() == State::Serving
 }
