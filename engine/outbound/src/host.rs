@@ -94,7 +94,7 @@ impl MailHost {
         if is_of_no_use { Err(Shortfall::TlsaInvalid) } else { Ok(()) }
     }
 
-    /// The name, or address, that its certificate has to be for, and by which it is called over TLS.
+    /// The name, or address, that its certificate has to be for, and that the handshake says.
     pub(super) fn called(&self) -> Option<String> {
         match (&self.name, &self.identity) {
             (Some(name), _) => Some(name.as_str().to_string()),

@@ -53,7 +53,8 @@ pub(super) enum Fetching {
     Waits,
     /// Nothing came from this address: the next one can be called.
     NextAddress,
-    /// The policy was fetched, or `None`: it is at no address. There is no connection any more.
+    /// It is over: the policy, or `None` where no address has given one in time. The attempt has no
+    /// connection any more; the network may still be ending the last one.
     Over(Option<Box<Policy>>),
 }
 

@@ -1,6 +1,8 @@
-//! LIST and UIDL of a whole maildrop: as many lines as there is room for, and then the rest when there is more.
+//! LIST and UIDL of a whole maildrop: as many lines as there is room for, and then the rest when
+//! there is more.
 //!
-//! A turn visits at most [`super::VISITED_PER_TURN_MAX`] messages, so that a maildrop of any size costs nobody else their turn.
+//! A turn visits at most [`super::VISITED_PER_TURN_MAX`] messages, so that a maildrop of any size
+//! costs no other session its turn.
 //!
 //! Answers to: RFC 1939 sections 5 and 7.
 
@@ -12,7 +14,8 @@ use super::{VISITED_PER_TURN_MAX, WaitsFor};
 
 /// A list under way.
 ///
-/// Invariant: the lines of the messages before `next` were sent, and no others.
+/// Invariant, between two calls of [`Listing::send`]: of the messages before `next`, those that are
+/// not marked as deleted have a line, and these lines were sent, and no others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Listing {
     column: Column,
