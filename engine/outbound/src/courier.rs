@@ -159,7 +159,7 @@ impl Courier {
                 Ok(StepResult::GoesOn) => {}
                 Ok(StepResult::Waits) => self.is_waiting = true,
                 Ok(StepResult::Computes) => return Way::Computes,
-                Err(refusal) if self.has_to_insist(refusal) => return Way::Turn,
+                Err(refusal) if self.has_to_insist(refusal) => return self.insist(refusal, cx),
                 Err(refusal) => self.refused(refusal, cx),
             }
         }
@@ -192,7 +192,7 @@ impl Courier {
                 Stage::Marked | Stage::Forgotten | Stage::Removed | Stage::Handed(_) | Stage::Delivered(_),
             ) => {
                 if self.has_to_insist_on_outcome(refusal) {
-                    return Way::Turn;
+                    return self.insist(refusal, cx);
                 }
                 self.refused(refusal, cx);
             }
@@ -322,6 +322,14 @@ impl Courier {
     /// begun anew.
     fn has_to_insist_on_outcome(&self, refusal: Refusal) -> bool {
         !matches!(self.stage, Stage::Handed(_) | Stage::Delivered(_)) && self.has_to_insist(refusal)
+    }
+
+    /// It asks for the same again in the next turn. Administrators see why a mark is not made.
+    fn insist(&self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) -> Way {
+        if refusal != Refusal::Busy {
+            cx.queue.standings.said(self.place, Why::Unmarked.words());
+        }
+        Way::Turn
     }
 
     fn refused(&mut self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) {

@@ -279,3 +279,31 @@ fn entry_deleted_while_its_host_is_called_gives_its_place_to_the_next() {
     assert_eq!(to, [1, 2, 3, 4].map(|number| format!("friend{number}@far.test")));
     queue_page::at_rest(&mut world, &mut room);
 }
+
+/// The attempt has a place until the disk works again, and does not hold up the stop for long.
+#[test]
+fn result_that_the_disk_does_not_take_is_shown_and_the_machine_stops() {
+    for (seed, mood) in [(775, DiskMood::FailsWrites), (776, DiskMood::FailsFlushes)] {
+        let (mut room, mut world, trust, mut grace) = queue_page::serving(seed, Mood::Thinks);
+        world.submit(&mut room, &["carol@far.test"], LETTER);
+        world.until(&mut room, "the peer has it", |world, _| thought_about(world) == 1);
+        room.machine.disk.mood = mood;
+        world.peer.mood = Mood::Takes;
+        world.pass(&mut room, 300);
+        let page = queue_page::look(&mut grace, &mut room).text();
+        grace.hang_up(&mut room);
+        let is_shown = page.contains("its result could not be written to");
+        assert!(is_shown && page.contains("Under way"), "{page}");
+        let start = room.machine.now;
+        room.machine.stop = true;
+        world.until(&mut room, "it has stopped", |_, room| room.ended.is_some());
+        let time = room.machine.now.since(start);
+        assert!(time < Micros::from_secs(10), "{time:?}");
+        // Nothing says in the next life that the host has it.
+        room.machine.disk.mood = DiskMood::Works;
+        let (mut room, mut world) = queue_page::power_cut(world, room, seed, &trust);
+        world.pass(&mut room, 7200);
+        assert_eq!(world.peer.taken.len(), 2);
+        queue_page::at_rest(&mut world, &mut room);
+    }
+}
