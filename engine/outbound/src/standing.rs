@@ -60,6 +60,8 @@ pub(super) struct Standing {
     arrived: Option<Instant>,
     /// The end of the time for which it was held in this life, as far as is known.
     held_until: Option<Instant>,
+    /// The operator was told, in this life, that it cannot be sent.
+    is_operator_told: bool,
 }
 
 impl Standing {
@@ -94,7 +96,14 @@ impl Standings {
     /// An entry is there, if it was not before.
     pub(super) fn found(&mut self, place: Place, state: State) {
         if let Entry::Vacant(new) = self.entries.entry(place) {
-            new.insert(Standing { state: State::Ordered, domain: None, tries: 0, arrived: None, held_until: None });
+            new.insert(Standing {
+                state: State::Ordered,
+                domain: None,
+                tries: 0,
+                arrived: None,
+                held_until: None,
+                is_operator_told: false,
+            });
             self.set(place, state);
         }
     }
@@ -161,6 +170,12 @@ impl Standings {
         if let Some(standing) = self.entries.get_mut(&place) {
             standing.tries = standing.tries.saturating_add(1);
         }
+    }
+
+    /// Whether the operator is to be told that it cannot be sent: once in this life.
+    pub(super) fn is_operator_to_be_told(&mut self, place: Place) -> bool {
+        let standing = self.entries.get_mut(&place);
+        standing.is_some_and(|standing| !core::mem::replace(&mut standing.is_operator_told, true))
     }
 
     /// This came of it.

@@ -66,12 +66,11 @@ impl Notice {
     }
 }
 
-/// Tells the operator that the entry cannot be sent, for this reason.
+/// Tells the operator that the entry cannot be sent, for this reason: once in this life.
 pub(super) fn tell_operator(why: &Why, cx: &mut AttemptCx<'_, '_>) {
     let (account, uid) = cx.place;
     let Context { console, store, .. } = &mut *cx.parts;
-    // Words are there from an earlier attempt in this life.
-    if cx.queue.standings.words(cx.place).is_none() {
+    if cx.queue.standings.is_operator_to_be_told(cx.place) {
         let (own, why) = (store.own.store.account(account).map_or("", |own| own.address()), why.words());
         console.print(format_args!("queue: message {} in the outbox of {own} cannot be sent: {why}", uid.0));
     }

@@ -128,6 +128,8 @@ fn an_entry_that_no_disk_gives_back_is_told_of_after_days() {
     assert_eq!(notices(&mut world, &mut room), 1);
     world.pass(&mut room, 2 * DAY);
     assert_eq!(notices(&mut world, &mut room), 1);
+    let line = "queue: message 1 in the outbox of ada@barepost.test cannot be sent: a part of it cannot be read";
+    assert_eq!(room.machine.console.iter().filter(|said| said.contains(line)).count(), 1);
     grace.log_in(&mut room, "grace", "lovelace");
     assert!(look(&mut grace, &mut room).text().contains(UNKNOWN));
     grace.hang_up(&mut room);
