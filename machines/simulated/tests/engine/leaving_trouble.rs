@@ -257,7 +257,7 @@ fn a_host_that_never_ends_a_connection_has_it_for_half_a_minute() {
 /// The first host of the domain is gone. So each call takes half a minute, and there are four at a
 /// time.
 #[test]
-fn entry_deleted_while_its_host_is_called_gives_its_place_to_the_next() {
+fn entry_deleted_during_a_call_makes_room_for_the_next() {
     let (mut room, mut world, _, mut grace) = queue_page::serving(774, Mood::Takes);
     for number in 0..5 {
         world.submit(&mut room, &[&format!("friend{number}@far.test")], LETTER);
@@ -282,7 +282,7 @@ fn entry_deleted_while_its_host_is_called_gives_its_place_to_the_next() {
 
 /// The attempt has a place until the disk works again, and does not hold up the stop for long.
 #[test]
-fn result_that_the_disk_does_not_take_is_shown_and_the_machine_stops() {
+fn unmarked_result_is_shown_and_does_not_block_the_stop() {
     for (seed, mood) in [(775, DiskMood::FailsWrites), (776, DiskMood::FailsFlushes)] {
         let (mut room, mut world, trust, mut grace) = queue_page::serving(seed, Mood::Thinks);
         world.submit(&mut room, &["carol@far.test"], LETTER);
