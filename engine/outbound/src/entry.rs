@@ -34,14 +34,13 @@ pub(super) enum Nature {
 
 /// What an entry holds, as its head says. It does not change while an attempt has the entry.
 ///
-/// Invariant: each recipient has a bit. The recipient with bit 0 is the first one for which the
-/// entry stands.
+/// Invariant: each recipient has a bit, which is its place in the envelope.
 pub(super) struct Entry {
     account: AccountId,
+    /// With no recipients but those of the entry.
     envelope: Envelope,
     nature: Nature,
-    /// The number of the first recipient for which it stands, and the bits of all of them.
-    first: usize,
+    /// The bits of those for which it stands.
     wanted: u16,
     /// What its record says of each of them.
     packing: Packing,
@@ -57,9 +56,12 @@ impl Entry {
     /// `message`: how the message begins. `None`: the envelope has no such recipient.
     pub(super) fn posted(account: AccountId, envelope: Envelope, first: usize, message: &[u8]) -> Option<Entry> {
         let packing = entries::packing_of(envelope.recipients.get(first)?);
-        let wanted = ((1u32 << together(&envelope, first)) - 1) as u16;
+        let together = together(&envelope, first);
+        let recipients = envelope.recipients.into_iter().skip(first).take(together).collect();
+        let envelope = Envelope { recipients, ..envelope };
+        let wanted = ((1u32 << together) - 1) as u16;
         let header = shown_header(message);
-        Some(Entry { account, envelope, nature: Nature::Posted, first, wanted, packing, header })
+        Some(Entry { account, envelope, nature: Nature::Posted, wanted, packing, header })
     }
 
     /// A message that came for an account which forwards its mail. `wanted`: the bits of the
@@ -72,7 +74,7 @@ impl Entry {
         message: &[u8],
     ) -> Entry {
         let header = shown_header(message);
-        Entry { account, envelope, nature, first: 0, wanted, packing: Packing::Done, header }
+        Entry { account, envelope, nature, wanted, packing: Packing::Done, header }
     }
 
     /// The account that has the outbox.
@@ -105,7 +107,7 @@ impl Entry {
 
     /// The recipient that has this bit.
     pub(super) fn recipient(&self, bit: u8) -> Option<&Recipient> {
-        self.envelope.recipients.get(self.first + usize::from(bit))
+        self.envelope.recipients.get(usize::from(bit))
     }
 
     /// The address of that recipient.
