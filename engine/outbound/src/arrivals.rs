@@ -10,7 +10,6 @@ use store::{AccountId, Guid, Origin, OutboxEntry, Refusal};
 
 use super::Point;
 use super::attempt::AttemptCx;
-use super::context::Context;
 use super::entry::{Entry, RECIPIENTS};
 use super::stages::{Deed, bits};
 
@@ -34,27 +33,30 @@ impl ArrivalNotes {
         !self.notes.is_empty()
     }
 
-    /// Looks up the notes of deliveries that cannot be repeated: all recipients here are done, or
-    /// what was reported is marked. `waiting`: recipients that are not done.
+    /// Looks up the notes of deliveries that cannot be repeated: the recipient is done, or what was
+    /// reported is marked. `waiting`: recipients that are not done.
     pub(super) fn look_up(&mut self, entry: &Entry, waiting: u16, record: OutboxEntry, cx: &AttemptCx<'_, '_>) {
-        let Context { directory, store, .. } = &*cx.parts;
         let (done, told) = (record.done(entry.packing()), record.reported(entry.packing()));
         let is_delay_told = u32::from(record.is_delay_reported());
         let settled = u32::from(done) | u32::from(told) << RECIPIENTS | is_delay_told << (2 * RECIPIENTS);
-        // Two addresses may be one account's, which has the message when either is done. An address
-        // to which it is forwarded has an origin of its own.
-        let is_open = entry.is_posted() && bits(waiting).any(|bit| directory.has_domain_of(entry.address(bit)));
-        if self.has_some() || is_open {
+        let new = settled & !self.looked_for;
+        if self.has_some() || new == 0 {
             return;
         }
-        let new = settled & !core::mem::replace(&mut self.looked_for, settled);
+        self.looked_for = settled;
         let own = entry.account();
         for bit in bits(new as u16 & done) {
-            if entry.is_posted() {
-                let account = directory.recipient_at(store, entry.address(bit));
-                account.into_iter().for_each(|account| self.note(Deed::Letter(bit, account), account, cx));
-            } else {
+            if !entry.is_posted() {
                 self.note(entry.deed_for(bit), own, cx);
+            } else if let Some(account) = account_at(entry, bit, cx) {
+                // Two addresses may be one account's, which has the message when either is done.
+                // Its note is kept until both are. An address to which it is forwarded has an
+                // origin of its own.
+                if bits(waiting).any(|other| account_at(entry, other, cx) == Some(account)) {
+                    self.looked_for &= !(1 << bit);
+                } else {
+                    self.note(Deed::Letter(bit, account), account, cx);
+                }
             }
         }
         bits((new >> RECIPIENTS) as u16 & told).for_each(|bit| self.note(Deed::Report(bit), own, cx));
@@ -83,6 +85,11 @@ impl ArrivalNotes {
         let note = self.notes.pop();
         assert!(note.is_some(), "a note was forgotten that was not asked for");
     }
+}
+
+/// The account of this machine that gets what is for a recipient.
+fn account_at(entry: &Entry, bit: u8, cx: &AttemptCx<'_, '_>) -> Option<AccountId> {
+    cx.parts.directory.recipient_at(cx.parts.store, entry.address(bit))
 }
 
 impl Deed {

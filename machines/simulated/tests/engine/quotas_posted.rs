@@ -100,6 +100,27 @@ fn who_posts_to_somebody_without_room_hears_of_it_when_it_is_given_up_or_never_f
     room.until_nothing_is_in_use();
 }
 
+/// An account keeps few notes of what has arrived. Those of others are not kept while one recipient
+/// waits for room.
+#[test]
+fn recipient_without_room_holds_up_nothing_for_the_others() {
+    let configuration = limited(&configuration());
+    let room = Room::configured(921, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
+    let (mut room, mut world) = world_of(room, Mood::Takes);
+    let (from, to) = ("<ada@barepost.test> SIZE=60000 HOLDFOR=600", ["<ada@barepost.test>", "<grace@barepost.test>"]);
+    let count = store::ARRIVALS_MAX + 6;
+    (0..count).for_each(|_| world.submit_with(&mut room, from, &to, &letter(50)));
+    (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &letter(490)));
+    world.pass(&mut room, 1200);
+    let counts = |world: &mut World, room: &mut Room| ["ada", "grace"].map(|user| world.inbox(room, user).len());
+    assert_eq!(counts(&mut world, &mut room), [count, 2]);
+    remove_first(&mut room, "grace");
+    world.pass(&mut room, 3 * 3600);
+    let [ada, grace] = counts(&mut world, &mut room);
+    assert!(ada == count && grace > 2, "{ada}, {grace}");
+    room.until_nothing_is_in_use();
+}
+
 /// Whoever has no room for a report gets it once when he has, also long after all else was given up.
 #[test]
 fn a_report_waits_for_room_and_comes_once() {
