@@ -14,7 +14,8 @@
 //! - A server from which nothing came is left alone for [`PAUSE`].
 //! - There are at most [`POLICIES_MAX`] domains of which something is known, and [`BYTES_MAX`] in
 //!   all. The one that ends first has to go, but never the one that was just learnt. A policy of
-//!   more than [`KEPT_BYTES_MAX`] is not kept, so a few domains cannot push out all others.
+//!   more than [`KEPT_BYTES_MAX`] is not kept, so a few domains cannot push out all others. It
+//!   takes no earlier version away.
 //! - An attempt fetches a policy once, and holds to what came of that, be it kept here or not.
 //!
 //! Answers to: RFC 8461 sections 3.3, 5 and 5.1.
@@ -81,8 +82,8 @@ impl Policies {
     /// This came of a fetch.
     pub(super) fn learn(&mut self, domain: &str, id: PolicyId, fetched: Option<&Policy>, now: Instant) {
         match fetched {
-            // What was known of it is another version.
-            Some(policy) if policy.bytes() > KEPT_BYTES_MAX => drop(self.known.remove(domain)),
+            // Where it cannot be fetched the next time, an earlier version holds that is known.
+            Some(policy) if policy.bytes() > KEPT_BYTES_MAX => {}
             Some(policy) => {
                 let (until, policy) = (now + policy.max_age, Some((id, policy.clone())));
                 self.known.insert(domain.into(), Known { policy, until, pause: Instant::START });

@@ -3,10 +3,15 @@
 use super::*;
 use alloc::format;
 use alloc::string::String;
-use dns::Record;
+use alloc::vec;
+use dns::{Answer, Record};
+
+fn record(id: u32) -> Record {
+    Record::Text(format!("v=STSv1; id={id};").into_bytes().into())
+}
 
 fn id() -> PolicyId {
-    announced(&[Record::Text(b"v=STSv1; id=1;".as_slice().into())]).expect("it announces one")
+    announced(&[record(1)]).expect("it announces one")
 }
 
 fn policy(hosts: usize, max_age_seconds: u64) -> Policy {
@@ -43,4 +48,17 @@ fn few_domains_with_large_policies_push_out_no_others() {
         policies.learn(&format!("{number}.large.test"), id(), Some(&large), Instant::START);
     }
     assert!((0..POLICIES_MAX).all(|number| policies.known.contains_key(&*format!("{number}.test"))));
+}
+
+#[test]
+fn policy_too_large_to_be_kept_takes_no_earlier_one_away() {
+    let (mut policies, small, mut knowledge) = (Policies::default(), policy(1, 60), Knowledge::default());
+    policies.learn("a.test", id(), Some(&small), Instant::START);
+    let name = Name::parse("_mta-sts.a.test").expect("it is a name");
+    let answer = Answer { records: vec![record(2)], exists: true, is_authenticated: false };
+    knowledge.learn(Question { name, kind: RecordKind::Text }, Ok(answer));
+    let second = announced(&[record(2)]).expect("it announces one");
+    policies.learn("a.test", second.clone(), Some(&policy(1_500, 31_557_600)), Instant::START);
+    let look = policies.of("a.test", &knowledge, Instant::START).expect("it is known");
+    assert!(matches!(look, Look::Fetch(id, Some(known)) if id == second && *known == small));
 }
