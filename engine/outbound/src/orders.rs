@@ -15,7 +15,6 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::questions::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which};
 use accounts::entries;
 use channel::Ticket;
 use machine::Instant;
@@ -29,6 +28,7 @@ use super::courier::Courier;
 use super::entry::{self, Fate};
 use super::forwarding::reverse_path;
 use super::head::EntryExtent;
+use super::questions::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which};
 use super::showing::line;
 use super::standing::State;
 use super::state::Queue;

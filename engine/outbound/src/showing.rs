@@ -3,12 +3,12 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::questions::{Posted, QueueLine, QueueState};
 use machine::{Instant, UnixTime};
 use store::OUTBOX;
 
 use super::Place;
 use super::context::Context;
+use super::questions::{Posted, QueueLine, QueueState};
 use super::standing::State;
 use super::state::Queue;
 

@@ -8,10 +8,10 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::questions::TlsCount;
 use machine::UnixTime;
 use relay::tally::{Counted, Rule, Shortfall};
 
+use super::questions::TlsCount;
 use super::state::Queue;
 
 impl Queue {
