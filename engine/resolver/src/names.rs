@@ -231,6 +231,8 @@ impl Names {
                         self.tell(asker, known);
                     }
                 }
+                // The question may come from a core that does not know of the stop yet.
+                None if self.has_stopped => {}
                 None => self.messages.push_back((CoreId::FIRST, NameMessage::Asked(Box::new((asker, question))))),
             }
         }

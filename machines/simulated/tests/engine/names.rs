@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use machine::Micros;
-use server::InUse;
+use server::{InUse, Sizes};
 use simulated::room::letters_on;
 use simulated::{Connection, MemoryDisk, Port};
 use smoltcp::wire::{DhcpMessageType, DhcpPacket, DhcpRepr, IpAddress, IpEndpoint, Ipv4Address, Ipv6Address};
@@ -234,8 +234,12 @@ pub(super) fn serving(seed: u64, mood: Mood) -> (Room, NameServer) {
 
 /// The same where the configuration says this, too.
 pub(super) fn serving_as(seed: u64, mood: Mood, more: &str) -> (Room, NameServer) {
+    serving_in(usual_sizes(), seed, mood, more)
+}
+
+fn serving_in(sizes: Sizes, seed: u64, mood: Mood, more: &str) -> (Room, NameServer) {
     let configuration = CONFIGURATION.replace("address = \"10.0.0.2/24\"", NAME_SERVER_LINE) + more;
-    let mut room = Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
+    let mut room = Room::configured(seed, MemoryDisk::blank(DISK_BYTES), sizes, &configuration);
     assert_eq!((room.add_host(), room.add_host()), (STRANGER, SERVER));
     room.hosts[STRANGER].move_to(FAR);
     let (port, listener) = (room.hosts[SERVER].bind(53), room.hosts[SERVER].listen(53));
@@ -411,6 +415,23 @@ fn who_leaves_or_is_told_to_while_his_domain_is_asked_leaves_nothing_behind() {
     assert!(server.line(&mut room, &mut talk).starts_with("421 "));
     room.until("the machine has stopped", |room| room.ended.is_some());
     assert_eq!(InUse { connections: 0, ..room.engines.in_use() }, InUse::default());
+}
+
+/// The core that asks name servers stops while questions of another core wait for it.
+#[test]
+fn questions_that_come_to_a_core_that_stops_are_dropped() {
+    const TALKS: usize = 300;
+    let limits =
+        "connections = 1000\nconnections_a_minute = 9000\nmessages_a_minute = 9000\nrecipients_a_minute = 9000";
+    let abuse = format!("[abuse]\ngreeting_delay = \"0s\"\n{limits}\n");
+    let (mut room, mut server) = serving_in(Sizes { transactions: TALKS, ..usual_sizes() }, 15, Mood::Answers, &abuse);
+    let talks: Vec<Talk> = (0..TALKS).map(|number| server.begin(&mut room, &format!("me@{number}.test"))).collect();
+    room.engines.hold(Some(0));
+    talks.iter().for_each(|talk| room.send(talk, b"DATA\r\n"));
+    (0..100).for_each(|_| room.step());
+    room.machine.stop = true;
+    room.engines.hold(None);
+    room.until("the machine has stopped", |room| room.ended.is_some());
 }
 
 #[test]
