@@ -24,7 +24,8 @@ use crate::session::Context;
 
 use super::Server;
 
-/// Defines [`Services`], and what is asked of all of them. Each says:
+/// Defines [`Services`], and what is asked of them. Sessions alone act on some of them, and nothing
+/// is asked of those. Each of the others says:
 ///
 /// - `has_work`: whether it has something to do in this turn. That is asked in every turn, and
 ///   costs a few loads.
@@ -35,7 +36,8 @@ use super::Server;
 ///   session, or is on its way to the disk, is counted there.
 /// - `stop`: the machine stops, and nothing new is begun.
 macro_rules! services {
-    ($($(#[$doc:meta])* $field:ident: $service:ty {
+    (of_sessions { $($of_sessions:ident: $type:ty),+ }
+    $($(#[$doc:meta])* $field:ident: $service:ty {
         has_work: $has_work:expr,
         run: $run:expr,
         can_go_on: $can_go_on:expr,
@@ -45,6 +47,7 @@ macro_rules! services {
     })+) => {
         /// The services of a core.
         pub(crate) struct Services {
+            $(pub(crate) $of_sessions: $type,)+
             $($(#[$doc])* pub(crate) $field: $service,)+
         }
 
@@ -101,31 +104,15 @@ macro_rules! services {
 }
 
 services! {
-    /// Acts only where a session does.
-    inbound: Inbound {
-        has_work: |_, _| false,
-        run: |_, _| (),
-        can_go_on: |_| false,
-        next_deadline: |_| Instant::NEVER,
-        in_flight: |_| 0,
-        stop: |_| (),
-    }
-    /// Acts only where a session does.
-    pop3: Pop3 {
-        has_work: |_, _| false,
-        run: |_, _| (),
-        can_go_on: |_| false,
-        next_deadline: |_| Instant::NEVER,
-        in_flight: |_| 0,
-        stop: |_| (),
-    }
+    of_sessions { inbound: Inbound, pop3: Pop3 }
     /// Before the webmail, which answers what HTTP sessions ask it for.
     web: Web {
         has_work: |web, _| web.has_requests(),
         run: |server, _| server.bring_requests(),
         can_go_on: Web::has_requests,
         next_deadline: |_| Instant::NEVER,
-        in_flight: |web| usize::from(web.has_requests()),
+        // The next turn brings all requests further.
+        in_flight: |_| 0,
         stop: |_| (),
     }
     /// Before the webmail, which gets what it has asked about the queue.
@@ -159,7 +146,8 @@ services! {
         run: |server, _| server.look_names_up(),
         can_go_on: Names::is_stirred,
         next_deadline: Names::next_deadline,
-        in_flight: Names::under_way,
+        // The stop ends all questions.
+        in_flight: |_| 0,
         stop: |server| server.services.names.stop(&mut server.parts.connections),
     }
     certificates: Certificates {
