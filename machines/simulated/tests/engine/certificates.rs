@@ -143,6 +143,25 @@ fn a_new_certificate_is_shown_on_every_core_when_its_sender_is_told_and_who_is_h
     room.part_shielded(later);
 }
 
+/// No client says anything after it.
+#[test]
+fn certificate_that_came_is_stored_at_once() {
+    let (first, second) = (Trust::new(NAME), other(8, -1..90));
+    let mut room = serving(3, &first);
+    let mut shielded = room.connect_shielded(443, &client(&[&first]));
+    let (begin, rest) = second.pem.split_at(100);
+    send_part(&mut room, &mut shielded, ADA, begin, second.pem.len());
+    room.pass(Micros::from_secs(1));
+    (room.carries, room.machine.disk.mood) = (0, Mood::Waits);
+    room.say_shielded(&mut shielded, rest);
+    room.pass(Micros::from_millis(1));
+    assert_eq!(room.engines.in_use().deliveries, 1);
+    (room.carries, room.machine.disk.mood) = (usize::MAX, Mood::Works);
+    room.machine.disk.carry_out_next();
+    assert_eq!(answer(&mut room, &mut shielded).0, "200 OK");
+    room.part_shielded(shielded);
+}
+
 #[test]
 fn nobody_is_told_of_a_new_certificate_before_every_core_shows_it() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));

@@ -3,6 +3,8 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use machine::Micros;
+use simulated::Cable;
+use simulated::room::letters_on;
 
 use super::kept_files::kept;
 use super::room::shielded::Trust;
@@ -102,6 +104,27 @@ impl People {
         forget_connections(&mut [&mut self.ada, &mut self.grace]);
         room
     }
+}
+
+/// A client that does not answer keeps the machine up until after the end of the hold.
+#[test]
+fn no_message_begins_to_leave_while_the_machine_stops() {
+    let (mut room, trust) = serving(312);
+    let mut people = People::logged_in(&mut room, &trust);
+    people.send(&mut room, "", "It computes.");
+    let held_at = room.machine.now;
+    people.wait(&mut room, 7);
+    let host = room.add_host();
+    let mut talk = room.connect_from(host, 25);
+    room.smtp_reply(&mut talk);
+    room.hosts[host].cable = Cable::Out;
+    room.machine.stop = true;
+    room.until("the machine has stopped", |room| room.ended.is_some());
+    assert!(room.machine.now.since(held_at).as_secs() > 11);
+    assert_eq!(letters_on(&room.machine.disk, "grace@barepost.test").len(), 0);
+    let mut room = people.after_power_cut(room, 312, &trust);
+    room.pass(Micros::from_secs(15));
+    assert_eq!(people.copies(&mut room), DELIVERED);
 }
 
 /// A letter that is answered is marked so when the answer has left, and not for one that is taken back.

@@ -135,6 +135,35 @@ fn so_many_listen_to_one_account_and_are_all_told_and_who_came_first_goes() {
     room.until_nothing_is_in_use();
 }
 
+/// So many are more than are looked at in one turn, and no client says anything meanwhile.
+#[test]
+fn all_that_listen_are_told_though_nothing_else_happens() {
+    const LISTENERS: usize = 32;
+    let (mut room, trust) = serving(5);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let mut listeners: Vec<Shielded> = (0..LISTENERS).map(|_| listen(&mut room, &ada).0).collect();
+    ada.hang_up(&mut room);
+    let mut talk = room.connect(25);
+    room.smtp_reply(&mut talk);
+    for command in ["EHLO client.test", "MAIL FROM:<>", "RCPT TO:<ada@barepost.test>", "DATA"] {
+        room.smtp(&mut talk, command);
+    }
+    room.pass(Micros::from_secs(1));
+    assert_eq!(room.engines.in_use().send_queues, 0);
+    room.carries = 0;
+    room.send(&talk, b"Subject: Engine\r\n\r\nIt computes.\r\n.\r\n");
+    room.pass(Micros::from_millis(1));
+    assert_eq!(room.engines.in_use().send_queues, LISTENERS + 1, "each is told, and so is the sender");
+    room.carries = usize::MAX;
+    for shielded in &mut listeners {
+        assert_eq!(unread(&next(&mut room, shielded)), "1");
+    }
+    listeners.into_iter().for_each(|shielded| room.part_shielded_only(shielded));
+    room.close(&talk);
+    room.until_nothing_is_in_use();
+}
+
 /// The events that a stream has brought, and whether it has ended.
 fn told(two: &Two, stream: u32) -> (Vec<String>, bool) {
     let Some((body, is_whole)) = two.bodies.get(&stream) else { return (Vec::new(), false) };
