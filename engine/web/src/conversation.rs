@@ -157,7 +157,8 @@ impl HttpConversation {
 
     fn errand_resumed(&mut self, call: &mut HttpCall<'_>) {
         let decision = match self.errand.as_deref_mut() {
-            None => return,
+            // Its turn came for what it waited for before.
+            None | Some(Errand::Knock { .. } | Errand::Letter { .. }) => return,
             Some(Errand::Turn(_) | Errand::Admission(_)) => None,
             Some(Errand::Making(making)) => {
                 if let Some(request) = making.step(call) {
@@ -166,7 +167,6 @@ impl HttpConversation {
                 }
                 return;
             }
-            Some(Errand::Knock { .. } | Errand::Letter { .. }) => return,
             Some(Errand::Login { attempt, .. }) => {
                 let caller = call.caller;
                 let (logins, mut cx) = call.cx.logins();
@@ -176,8 +176,7 @@ impl HttpConversation {
                 }
             }
         };
-        let errand = self.errand.take();
-        match errand.map(|errand| *errand) {
+        match self.take_errand() {
             Some(Errand::Turn(reply)) => self.replied(reply, call),
             Some(Errand::Admission(bytes)) => self.admit(Admission::whole(bytes), call),
             Some(Errand::Login { attempt, purpose }) => {
@@ -188,14 +187,13 @@ impl HttpConversation {
                         self.granted(wish, is_administrator, call);
                     }
                     (Some(Decision::Granted(account)), Purpose::Webmail { program, next, kept, .. }) => {
-                        let hash = call.cx.store.account(account).map_or("", |known| known.password_hash);
-                        let arrival = Arrival { password: PasswordMark::of(hash), from: call.caller.address, program };
+                        let password = password_of(account, call);
+                        let arrival = Arrival { password, from: call.caller.address, program };
                         call.web.ask(call.caller.connection.0, Request::Begin(account, arrival, next, kept));
                     }
-                    (Some(Decision::Granted(_)), Purpose::Password(new)) => {
-                        let account = AccountId::from_bits(new.ticket.account);
-                        let hash = call.cx.store.account(account).map_or("", |known| known.password_hash);
-                        let making = Box::new(Making::begin(new, PasswordMark::of(hash), call));
+                    (Some(Decision::Granted(account)), Purpose::Password(new)) => {
+                        let replaced = password_of(account, call);
+                        let making = Box::new(Making::begin(new, replaced, call));
                         self.errand = Some(Box::new(Errand::Making(making)));
                     }
                     (decision, purpose) => {
@@ -204,8 +202,14 @@ impl HttpConversation {
                     }
                 }
             }
-            Some(Errand::Knock { .. } | Errand::Letter { .. } | Errand::Making(_)) | None => {}
+            Some(Errand::Knock { .. } | Errand::Letter { .. } | Errand::Making(_)) | None => {
+                unreachable!("it waits for no turn")
+            }
         }
+    }
+
+    fn take_errand(&mut self) -> Option<Errand> {
+        self.errand.take().map(|errand| *errand)
     }
 
     /// The login has failed.
@@ -294,24 +298,28 @@ impl HttpConversation {
 
     fn errand_answered(&mut self, told: Told, call: &mut HttpCall<'_>) {
         match told {
-            Told::More(number, bytes) => return self.fed(number, &bytes, call),
-            Told::NoMore(number, end) => {
-                return self.with(call, |session, host| session.fed_up(number, end, host));
+            Told::More(number, bytes) => self.fed(number, &bytes, call),
+            Told::NoMore(number, end) => self.with(call, |session, host| session.fed_up(number, end, host)),
+            Told::Taken(number) => self.with(call, |session, host| session.piece_taken(number, host)),
+            Told::Reply(reply) => {
+                self.errand = None;
+                self.replied(reply, call);
             }
-            Told::Taken(number) => {
-                return self.with(call, |session, host| session.piece_taken(number, host));
+            Told::Stranger => {
+                self.errand = None;
+                self.replied(webmail::login(), call);
             }
-            Told::Reply(_) | Told::Admitted | Told::Awaited(_) | Told::Stranger => {}
-        }
-        match (told, self.errand.take().map(|errand| *errand)) {
-            (Told::Reply(reply), _) => self.replied(reply, call),
-            (Told::Admitted, Some(Errand::Knock { bytes })) => self.admit(Admission::whole(bytes), call),
-            (Told::Awaited(number), Some(Errand::Letter { bytes, memory })) => {
+            // A client that leaves meanwhile ends its session, but not what the session waits for.
+            Told::Admitted => {
+                let Some(Errand::Knock { bytes }) = self.take_errand() else { unreachable!("no form waits") };
+                self.admit(Admission::whole(bytes), call);
+            }
+            Told::Awaited(number) => {
+                let Some(Errand::Letter { bytes, memory }) = self.take_errand() else {
+                    unreachable!("no message waits")
+                };
                 self.admit(Admission { bytes, memory, number: Some(number) }, call);
             }
-            (Told::Awaited(number), _) => call.web.leave(call.caller.connection.0, number),
-            (Told::Stranger, _) => self.replied(webmail::login(), call),
-            (Told::Admitted | Told::Taken(_) | Told::More(..) | Told::NoMore(..), _) => {}
         }
     }
 
@@ -320,4 +328,10 @@ impl HttpConversation {
         self.with(call, |session, _| session.fed(number, bytes));
         self.count_held(call);
     }
+}
+
+/// The password of an account that a client has just logged in to.
+fn password_of(account: AccountId, call: &HttpCall<'_>) -> PasswordMark {
+    let Some(known) = call.cx.store.account(account) else { unreachable!("the login has found {account:?}") };
+    PasswordMark::of(known.password_hash)
 }

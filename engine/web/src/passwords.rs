@@ -59,7 +59,9 @@ impl Making {
         let frame = call.caller.connection.0;
         match &mut self.stage {
             Stage::Hashing(number) => {
-                let JobResult::Made(hash) = call.cx.compute.take_result(*number)? else { return None };
+                let JobResult::Made(hash) = call.cx.compute.take_result(*number)? else {
+                    unreachable!("a hash was asked for")
+                };
                 let derivation = Derivation::begin(&self.new.wanted, call.cx.logins.salt());
                 self.stage = Stage::Deriving(hash, Box::new(derivation));
             }
