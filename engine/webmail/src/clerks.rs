@@ -6,9 +6,9 @@
 //!
 //! Invariants:
 //! - A request gets one answer, also while the machine stops.
-//! - There are at most [`CLERKS_MAX`] clerks, beside those whose replies have begun (`streams.rs`) or
-//!   to whom letters come (`letters.rs`). Requests that find all of them at work wait, and accounts
-//!   take turns (`waiting.rs`).
+//! - There are at most [`CLERKS_MAX`] request handlers, beside those that go on by a number
+//!   (`numbered.rs`). Requests that find all of them at work wait, and accounts take turns
+//!   (`waiting.rs`).
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -23,14 +23,13 @@ use signing::Signing;
 use store::{AccountId, AccountInfo, Outcome, Store};
 use tasks::{Continuation, FrameId, FrameTable};
 
-use crate::clerk::Job;
+use crate::clerk::{Job, Piece};
 use crate::context::{Context, JobContext, Point, QueueQuestion};
-use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::listeners::{Listeners, number_of};
+use crate::numbered::{NUMBERED_MAX, Numbered, Wanted, too_many_messages, too_many_replies};
 use crate::sessions::{Digest, Sessions};
 use crate::step::{self, Progress};
 use crate::stream::Stream;
-use crate::streams::{self, STREAMS_MAX, Streams};
 use crate::surroundings::Visitor;
 use crate::told::{Replied, Told};
 use crate::visit::{self, Request};
@@ -54,11 +53,11 @@ pub struct Clerks {
     waiting: Waiting,
     replies: VecDeque<Replied>,
     /// Pages that are told of changes.
-    pub(crate) listeners: Listeners,
-    /// Clerks whose replies have begun.
-    pub(crate) streams: Streams,
-    /// Clerks to whom letters come.
-    pub(crate) letters: Letters,
+    listeners: Listeners,
+    /// Handlers whose replies have begun.
+    streams: Numbered<Wanted>,
+    /// Handlers to which messages come.
+    messages: Numbered<Piece>,
     /// Replies that stayed open, and letters that came, so far.
     numbered: u64,
     /// What is asked about the queue.
@@ -91,13 +90,13 @@ impl Default for Clerks {
     fn default() -> Clerks {
         Clerks {
             sessions: Sessions::new(SESSIONS_MAX),
-            at_work: FrameTable::with_capacity(CLERKS_MAX + STREAMS_MAX + LETTERS_MAX),
+            at_work: FrameTable::with_capacity(CLERKS_MAX + NUMBERED_MAX),
             again: Vec::with_capacity(CLERKS_MAX),
             waiting: Waiting::default(),
             replies: VecDeque::new(),
             listeners: Listeners::default(),
-            streams: Streams::default(),
-            letters: Letters::default(),
+            streams: Numbered::replies(),
+            messages: Numbered::messages(),
             numbered: 0,
             questions: VecDeque::new(),
         }
@@ -109,8 +108,8 @@ impl Clerks {
     /// given up.
     pub fn asked(&mut self, ticket: Ticket, request: Box<Request>) -> Option<LetterId> {
         match *request {
-            Request::Piece(number, piece) => self.letters.piece_arrived(number, piece),
-            Request::Wanted(number) => self.streams.wanted(number),
+            Request::Piece(number, piece) => self.messages.arrived(number, piece),
+            Request::Wanted(number) => self.streams.arrived(number, Wanted),
             Request::Left(number) => return self.left(number),
             _ => self.waiting.push(ticket, request),
         }
@@ -122,10 +121,12 @@ impl Clerks {
         for frame in core::mem::take(&mut self.again) {
             self.go_on(frame, cx);
         }
-        while let Some(frame) = self.streams.next_wanted() {
+        while let Some((frame, Wanted)) = self.streams.next() {
             self.go_on_with_reply(frame, cx);
         }
-        self.take_pieces(cx);
+        while let Some((frame, piece)) = self.messages.next() {
+            self.go_on_with_message(frame, &piece, cx);
+        }
         while self.has_room()
             && let Some((ticket, request)) = self.waiting.pop(|account| of_account(&self.at_work, account))
         {
@@ -169,7 +170,7 @@ impl Clerks {
     /// Gives a request that was taken up its handler.
     fn insert(&mut self, handler: Handler) -> FrameId {
         let Ok(frame) = self.at_work.insert(handler) else {
-            unreachable!("a request is taken up while there is room, and streams and letters have their own")
+            unreachable!("a request is taken up while there is room, and numbered handlers have their own")
         };
         frame
     }
@@ -188,32 +189,41 @@ impl Clerks {
 
     /// A message is to come to this job, if one more may.
     fn letter_comes(&mut self, ticket: Ticket, visitor: Visitor, job: Job, core: CoreId) {
-        if !self.letters.may_begin(visitor.account) {
-            return self.answer(ticket, Told::Reply(letters::too_many()), 0);
+        if !self.messages.may_begin(visitor.account) {
+            return self.answer(ticket, Told::Reply(too_many_messages()), 0);
         }
         let (number, account) = (self.next_number(core), visitor.account);
         let frame = self.insert(Handler { number: Some(number), ..Handler::new(ticket, 0, visitor, job) });
-        self.letters.begin(number, account, frame);
+        self.messages.begin(number, account, frame);
         self.answer(ticket, Told::Awaited(number), 0);
     }
 
-    /// The session is over by which the letter comes to this clerk.
-    pub(crate) fn session_of_letter_ended(&mut self, frame: FrameId) {
-        if let Some(handler) = self.at_work.get_mut(frame) {
-            handler.job.session_ended();
-        }
+    /// A piece of the message has come. The session by which the form comes may have ended.
+    fn go_on_with_message(&mut self, frame: FrameId, piece: &Piece, cx: &mut Context<'_>) {
+        let has_session_ended = piece.is_last && !self.is_known(frame, cx);
+        self.step(frame, cx, |job, visitor, under_way, cx| {
+            if has_session_ended {
+                job.session_ended();
+            }
+            job.piece_arrived(piece);
+            job.go_on(visitor, under_way, cx)
+        });
+    }
+
+    /// Nothing listens any more to the open reply with this number, or nothing more comes of the
+    /// message. What its handler has asked for comes back to nothing, and a message that was begun
+    /// is to be given up.
+    fn left(&mut self, number: u64) -> Option<LetterId> {
+        self.listeners.left(number);
+        let frame = self.streams.end(number).or_else(|| self.messages.end(number))?;
+        self.remove(frame).letter
     }
 
     /// Whether the session still stands by whose request this clerk works.
-    pub(crate) fn is_known(&self, frame: FrameId, cx: &Context<'_>) -> bool {
+    fn is_known(&self, frame: FrameId, cx: &Context<'_>) -> bool {
         let Some(handler) = self.at_work.get(frame) else { return false };
         let account = cx.archive.own.store.account(handler.visitor.account);
         account.is_some_and(|account| self.sessions.is_known(&account, &handler.visitor.session, cx.turn.wall))
-    }
-
-    /// Nobody waits any more for what this clerk does. The letter that he had begun.
-    pub(crate) fn gone(&mut self, frame: FrameId) -> Option<LetterId> {
-        self.at_work.remove(frame)?.letter
     }
 
     /// What the clerk of this frame has asked the store for has come, or is done.
@@ -249,7 +259,7 @@ impl Clerks {
         }
     }
 
-    pub(crate) fn step(
+    fn step(
         &mut self,
         frame: FrameId,
         cx: &mut Context<'_>,
@@ -282,7 +292,7 @@ impl Clerks {
         match number {
             // The request was answered when the message was let in.
             Some(number) => {
-                let ended = self.letters.end(number);
+                let ended = self.messages.end(number);
                 assert!(ended.is_some(), "a reply that has begun goes on by pieces");
                 self.tell(ticket, Told::Reply(reply));
             }
@@ -291,7 +301,7 @@ impl Clerks {
     }
 
     fn remove(&mut self, frame: FrameId) -> Handler {
-        let Some(handler) = self.at_work.remove(frame) else { unreachable!("a handler that makes a step is there") };
+        let Some(handler) = self.at_work.remove(frame) else { unreachable!("a handler is there until its end") };
         handler
     }
 
@@ -301,10 +311,11 @@ impl Clerks {
         let Some(handler) = self.at_work.get_mut(frame) else { unreachable!("a handler that makes a step is there") };
         assert!(handler.number.is_none(), "a reply begins once, and not that to a message");
         let (ticket, form_bytes) = (handler.ticket, core::mem::take(&mut handler.form_bytes));
-        if !self.streams.begin(number, handler.visitor.account, frame) {
+        if !self.streams.may_begin(handler.visitor.account) {
             self.remove(frame);
-            return self.answer(ticket, Told::Reply(streams::too_many()), form_bytes);
+            return self.answer(ticket, Told::Reply(too_many_replies()), form_bytes);
         }
+        self.streams.begin(number, handler.visitor.account, frame);
         handler.number = Some(number);
         self.answer(ticket, Told::Reply(stream.reply(number)), form_bytes);
     }
@@ -368,8 +379,8 @@ impl Clerks {
     #[inline]
     pub fn can_go_on(&self) -> bool {
         self.waiting.count() > 0 && self.has_next_visit()
-            || self.letters.has_pieces()
-            || self.streams.has_wanted()
+            || self.messages.has_arrived()
+            || self.streams.has_arrived()
             || self.listeners.has_concerned()
     }
 
@@ -380,7 +391,7 @@ impl Clerks {
 
     /// Whether one more clerk may be at work, beside those whose replies have begun and to whom letters come.
     fn has_room(&self) -> bool {
-        self.at_work.len() - self.streams.count() - self.letters.count() < CLERKS_MAX
+        self.at_work.len() - self.streams.count() - self.messages.count() < CLERKS_MAX
     }
 
     /// Visits that have no answer.

@@ -21,7 +21,7 @@
 //! | `clerks`, `waiting` | the request handlers of a core, and the requests that wait for them |
 //! | `context`, `clerk`, `step` | what a request handler works with, does, and gets to |
 //! | `listeners` | pages that are told of changes |
-//! | `streams`, `letters` | replies that go out, and messages that come, in pieces |
+//! | `numbered`, `stream` | replies that go out, and messages that come, in pieces |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -43,13 +43,13 @@ mod form;
 mod frame;
 mod inert;
 mod kept;
-mod letters;
 mod list;
 mod listeners;
 mod login;
 mod mailboxes;
 mod moments;
 mod news;
+mod numbered;
 mod program;
 mod prose;
 mod queue;
@@ -62,7 +62,6 @@ mod settings;
 mod source;
 mod step;
 mod stream;
-mod streams;
 mod surroundings;
 #[cfg(test)]
 mod tests;
