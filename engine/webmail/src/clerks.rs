@@ -5,7 +5,7 @@
 //! goes back by the ticket. So work goes to where the mail is, and nothing of it needs a lock.
 //!
 //! Invariants:
-//! - A request gets one answer, also while the machine stops.
+//! - A request gets one answer, also while the machine stops, and where too many wait.
 //! - There are at most [`CLERKS_MAX`] request handlers, beside those that go on by a number
 //!   (`numbered.rs`). Requests that find all of them at work wait, and accounts take turns
 //!   (`waiting.rs`).
@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use channel::Ticket;
-use http::{End, Reply};
+use http::{End, Reply, Status};
 use machine::CoreId;
 use outbound::QueueTold;
 use shards::LetterId;
@@ -111,7 +111,11 @@ impl Clerks {
             Request::Piece(number, piece) => self.messages.arrived(number, piece),
             Request::Wanted(number) => self.streams.arrived(number, Wanted),
             Request::Left(number) => return self.left(number),
-            _ => self.waiting.push(ticket, request),
+            _ => {
+                if let Err(request) = self.waiting.push(ticket, request) {
+                    self.answer(ticket, Told::Reply(too_many_requests()), request.form_bytes());
+                }
+            }
         }
         None
     }
@@ -404,6 +408,12 @@ impl Clerks {
 /// Clerks of this account, as far as they count for [`CLERKS_MAX`].
 fn of_account(at_work: &FrameTable<Handler>, account: AccountId) -> usize {
     at_work.iter().filter(|(_, one)| one.number.is_none() && one.visitor.account == account).count()
+}
+
+/// The reply to one request too many for the core that has its account.
+pub fn too_many_requests() -> Reply {
+    let words = "Too much is being done with mail just now. Nothing is lost: go back, and try again in a moment.\n";
+    Reply::text(Status::ServiceUnavailable, words.into())
 }
 
 /// The number of a reply that goes on, or of a message that comes.

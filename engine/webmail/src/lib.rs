@@ -76,7 +76,7 @@ pub use askama::{Error, Template};
 pub use assets::{Asset, SCRIPT, STYLE};
 pub use chosen::{Chosen, Hold};
 pub use clerk::{Draft, LOOKED_AT_MAX, Piece, ROWS_MAX, SHOWN_MAX, Secrets, TEXT_BYTES_MAX, WALKED_MAX, WrittenRows};
-pub use clerks::Clerks;
+pub use clerks::{Clerks, too_many_requests};
 pub use compose::ComposePage;
 pub use context::{Context, QueueQuestion};
 pub use conversation::{Attachment, Body, ConversationPage, Letter, Loads};

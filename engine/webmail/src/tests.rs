@@ -6,6 +6,7 @@ mod elsewhere;
 mod forms;
 mod inert;
 mod moments;
+mod numbered;
 mod pages;
 mod pictures;
 mod prose;
@@ -15,6 +16,7 @@ mod sessions;
 mod tickets;
 mod tls_counts;
 mod trusting;
+mod waiting;
 
 use alloc::format;
 use alloc::string::{String, ToString};

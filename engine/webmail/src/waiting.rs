@@ -5,8 +5,10 @@
 //!
 //! Invariants:
 //! - Requests of one account are taken up in the order in which they came.
-//! - An account has at most [`HANDLERS_OF_ACCOUNT_MAX`] request handlers. Its further requests wait,
-//!   and those of other accounts go past them.
+//! - An account has at most [`HANDLERS_OF_ACCOUNT_MAX`] request handlers. Its further requests
+//!   wait, and those of other accounts go past them.
+//! - At most [`REQUESTS_MAX`] wait, and [`REQUESTS_OF_ACCOUNT_MAX`] of an account. A client that
+//!   leaves does not take its request back, so connections alone are no bound.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -19,6 +21,12 @@ use crate::visit::Request;
 /// Request handlers of one account: a quarter of all.
 pub(crate) const HANDLERS_OF_ACCOUNT_MAX: usize = 16;
 
+/// Requests that wait: eight for each request handler that there may be.
+const REQUESTS_MAX: usize = 512;
+
+/// Requests of one account that wait: a quarter of all.
+const REQUESTS_OF_ACCOUNT_MAX: usize = 128;
+
 /// The requests that wait, by their accounts.
 #[derive(Default)]
 pub(crate) struct Waiting {
@@ -29,15 +37,19 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// A request has come.
-    pub(crate) fn push(&mut self, ticket: Ticket, request: Box<Request>) {
+    /// A request has come. Errors: the request, if too many wait.
+    pub(crate) fn push(&mut self, ticket: Ticket, request: Box<Request>) -> Result<(), Box<Request>> {
         let account = request.account();
-        let of_account = self.of_accounts.entry(account).or_default();
-        if of_account.is_empty() {
+        let of_account = self.of_accounts.get(&account).map_or(0, VecDeque::len);
+        if self.count >= REQUESTS_MAX || of_account >= REQUESTS_OF_ACCOUNT_MAX {
+            return Err(request);
+        }
+        if of_account == 0 {
             self.turns.push_back(account);
         }
-        of_account.push_back((ticket, request));
+        self.of_accounts.entry(account).or_default().push_back((ticket, request));
         self.count += 1;
+        Ok(())
     }
 
     /// The next request of an account that may have one more request handler. `handlers`: how many

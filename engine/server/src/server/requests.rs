@@ -13,13 +13,12 @@ use alloc::boxed::Box;
 
 use certificates::Upload;
 use channel::{Class, Ticket};
-use http::{Reply, Status};
 use machine::{CoreId, Entropy};
 use outbound::QueueTold;
 use store::Outcome;
 use tasks::FrameId;
 use webmail::told::{Replied, Told};
-use webmail::{Clerks, Context, QueueQuestion, Request, giver_of};
+use webmail::{Clerks, Context, QueueQuestion, Request, giver_of, too_many_requests};
 
 use crate::links::Message;
 use crate::parts::Parts;
@@ -62,7 +61,7 @@ impl Server {
         if number.is_some() {
             links.tell(owner, class, message);
         } else if links.ask(owner, class, message).is_err() {
-            let refused = Replied { ticket, told: Told::Reply(too_many()), answers: Some(form_bytes) };
+            let refused = Replied { ticket, told: Told::Reply(too_many_requests()), answers: Some(form_bytes) };
             links.tell(ticket.core, Class::Answer, Message::ClerksReplied(Box::new(refused)));
         }
     }
@@ -173,10 +172,4 @@ impl Server {
         }
         self.webmail_replied(replied);
     }
-}
-
-/// What is said to a client while too many wait for the core that has its mail.
-fn too_many() -> Reply {
-    let words = "Too much is being done with mail just now. Nothing is lost: go back, and try again in a moment.\n";
-    Reply::text(Status::ServiceUnavailable, words.into())
 }

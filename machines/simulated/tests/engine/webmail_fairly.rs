@@ -1,6 +1,6 @@
 //! The accounts of a core have a fair share of its request handlers.
 
-#![allow(clippy::expect_used, reason = "a test may fail")]
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use http::Site;
 use server::Sizes;
@@ -15,8 +15,12 @@ use crate::CORES;
 const REQUESTS: usize = 120;
 /// Hosts that they come from.
 const HOSTS: usize = 4;
+/// Request handlers of one account.
+const HANDLERS_MAX: usize = 16;
+/// Requests of one account that have a request handler, or wait for one.
+const REQUESTS_MAX: usize = HANDLERS_MAX + 128;
 /// The request of the other account goes past all but so many: twice what one account may have.
-const BEFORE_MAX: usize = 32;
+const BEFORE_MAX: usize = 2 * HANDLERS_MAX;
 
 fn search(room: &mut Room, shielded: &mut Shielded, browser: &Browser) {
     let cookie = browser.cookie.as_ref().expect("the user is logged in");
@@ -31,28 +35,39 @@ fn logged_in(room: &mut Room, trust: &Trust, name: &str) -> Browser {
     browser
 }
 
-#[test]
-fn searches_of_one_account_do_not_hold_up_another() {
-    let trust = Trust::new("mail.barepost.test");
+/// A room where both users have mail.
+fn serving(seed: u64, trust: &Trust) -> Room {
     let configuration = format!("{CONFIGURATION}unthrottled_from = [\"10.0.0.0/24\"]\n");
     let sizes = Sizes::for_memory(4 * Sizes::memory_bytes_min(CORES), CORES).expect("it is enough");
     let (disk, certificates) = (MemoryDisk::blank(256 << 20), vec![trust.certificate.clone()]);
-    let mut room = Room::certified(41, disk, sizes, &configuration, Site::default(), certificates);
+    let mut room = Room::certified(seed, disk, sizes, &configuration, Site::default(), certificates);
     room.until("the engine serves", |room| room.console_says("serving"));
     for number in 0..8 {
         let message = letter(&format!("Engine{number}"), "It computes.");
         assert!(room.deliver("ada@barepost.test", &message).starts_with("250"));
     }
     assert!(room.deliver("grace@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+    room
+}
+
+/// So many connections of a browser, by which nothing is asked yet.
+fn connected(room: &mut Room, browser: &Browser, count: usize) -> Vec<Shielded> {
+    let hosts: Vec<usize> = (0..HOSTS).map(|_| room.add_host()).collect();
+    let connect = |host: &usize| {
+        let mut shielded = room.connect_shielded_from(*host, 443, &browser.settings);
+        room.shake_hands(&mut shielded);
+        shielded
+    };
+    hosts.iter().cycle().take(count).map(connect).collect()
+}
+
+#[test]
+fn searches_of_one_account_do_not_hold_up_another() {
+    let trust = Trust::new("mail.barepost.test");
+    let mut room = serving(41, &trust);
     let ada = logged_in(&mut room, &trust, "ada");
     let grace = logged_in(&mut room, &trust, "grace");
-    let hosts: Vec<usize> = (0..HOSTS).map(|_| room.add_host()).collect();
-    let mut of_ada: Vec<Shielded> = Vec::new();
-    for host in hosts.iter().cycle().take(REQUESTS) {
-        let mut shielded = room.connect_shielded_from(*host, 443, &ada.settings);
-        room.shake_hands(&mut shielded);
-        of_ada.push(shielded);
-    }
+    let mut of_ada = connected(&mut room, &ada, REQUESTS);
     let mut of_grace = room.connect_shielded(443, &grace.settings);
     room.shake_hands(&mut of_grace);
 
@@ -74,5 +89,37 @@ fn searches_of_one_account_do_not_hold_up_another() {
         assert_eq!(page.status, 200, "{}", page.text());
         room.part_shielded_only(shielded);
     }
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_request_above_what_may_wait_is_refused_at_once() {
+    let trust = Trust::new("mail.barepost.test");
+    let mut room = serving(43, &trust);
+    let ada = logged_in(&mut room, &trust, "ada");
+    let mut waiting = connected(&mut room, &ada, REQUESTS_MAX);
+    let mut refused = connected(&mut room, &ada, 1).swap_remove(0);
+
+    room.machine.disk.mood = Mood::Waits;
+    for (begin, end) in [(0, HANDLERS_MAX), (HANDLERS_MAX, REQUESTS_MAX)] {
+        waiting[begin..end].iter_mut().for_each(|shielded| search(&mut room, shielded, &ada));
+        room.until("all wait", |room| {
+            waiting.iter_mut().for_each(|shielded| room.exchange(shielded));
+            room.engines.in_use().visits == end
+        });
+    }
+    search(&mut room, &mut refused, &ada);
+    assert_eq!(answer(&mut room, &mut refused).status, 503);
+    assert_eq!(room.engines.in_use().visits, REQUESTS_MAX);
+
+    room.machine.disk.mood = Mood::Works;
+    room.machine.disk.carry_out_next();
+    for mut shielded in waiting {
+        assert_eq!(answer(&mut room, &mut shielded).status, 200);
+        room.part_shielded_only(shielded);
+    }
+    search(&mut room, &mut refused, &ada);
+    assert_eq!(answer(&mut room, &mut refused).status, 200, "it is tried again");
+    room.part_shielded_only(refused);
     room.until_nothing_is_in_use();
 }

@@ -1,0 +1,47 @@
+//! Request handlers that go on by a number.
+
+use store::AccountId;
+use tasks::FrameId;
+
+use crate::numbered::{Numbered, Wanted};
+
+/// One more reply of an account begins, if it may.
+fn begin(replies: &mut Numbered<Wanted>, number: u64, account: u64) -> bool {
+    let account = AccountId::from_bits(account);
+    let may_begin = replies.may_begin(account);
+    if may_begin {
+        replies.begin(number, account, FrameId::new(number as u32, 0));
+    }
+    may_begin
+}
+
+#[test]
+fn an_account_has_a_share_of_replies() {
+    let mut replies = Numbered::replies();
+    let begun = (0..100).filter(|number| begin(&mut replies, *number, 1));
+    assert_eq!(begun.count(), 8);
+    assert!(begin(&mut replies, 100, 2), "others may begin");
+    assert!(replies.end(0).is_some());
+    assert!(begin(&mut replies, 101, 1) && !begin(&mut replies, 102, 1));
+}
+
+#[test]
+fn few_replies_of_all_accounts_are_under_way() {
+    let mut replies = Numbered::replies();
+    let begun = (0..100).filter(|number| begin(&mut replies, *number, *number));
+    assert_eq!(begun.count(), 32);
+    assert_eq!(replies.count(), 32);
+}
+
+#[test]
+fn what_comes_for_a_number_that_has_ended_is_dropped() {
+    let mut replies = Numbered::replies();
+    for number in [1, 2] {
+        assert!(begin(&mut replies, number, 1));
+        replies.arrived(number, Wanted);
+    }
+    assert_eq!(replies.end(1), Some(FrameId::new(1, 0)));
+    assert_eq!(replies.end(1), None);
+    assert_eq!(replies.next().map(|(frame, Wanted)| frame.index()), Some(2));
+    assert!(replies.next().is_none() && !replies.has_arrived());
+}
