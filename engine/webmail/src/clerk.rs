@@ -11,6 +11,7 @@
 //! - What he keeps of messages is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, little more than [`crate::PIECE_BYTES`] of a document, or of the beginning of one what
 //!   `showing` says; of a conversation what `conversing` says.
 
+mod answering;
 mod arriving;
 mod attaching;
 mod boxes;

@@ -18,10 +18,10 @@ use alloc::vec::Vec;
 use http::Reply;
 use machine::UnixTime;
 use message::compose::{Composer, Files, Letter, Unwritable};
-use message::header::{Address, Field, Header, Mailbox};
+use message::header::{Address, Field, Mailbox};
 use store::{
-    AccountId, Beginning, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId, MarkChange,
-    Recipient, Refusal, SENT, Uid, UidRange,
+    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId, MarkChange, Recipient,
+    Refusal, SENT, Uid, UidRange,
 };
 
 use crate::chosen::Chosen;
@@ -33,6 +33,7 @@ use crate::surroundings::Visitor;
 use crate::ticket::FormToken;
 use crate::{Key, Page, Start, Stretch};
 
+use super::answering::Answering;
 use super::arriving::{Arriving, Piece};
 use super::attaching::Copying;
 use super::draft::Draft;
@@ -63,10 +64,7 @@ pub(crate) struct Writing {
     /// How much of it the store has, and of all that came before it.
     taken: usize,
     octets: u64,
-    /// What of those is looked at: the message that it answers, or itself as it was kept.
-    answered: Option<Answered>,
-    /// The identifiers of what it answers, the latest last.
-    references: Vec<Vec<u8>>,
+    answering: Answering,
     /// The files that come from the draft.
     pub(super) copying: Option<Box<Copying>>,
     /// What is done with the draft when that is kept.
@@ -81,14 +79,6 @@ pub(crate) struct Writing {
     error: Option<String>,
     /// What is answered, if no more can be said than that.
     pub(super) reply: Option<Reply>,
-}
-
-/// A message whose identifiers a letter names, as far as it was read.
-#[derive(Debug)]
-struct Answered {
-    key: Key,
-    octets: u32,
-    beginning: Beginning,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,8 +110,7 @@ impl Writing {
             message: Vec::new(),
             taken: 0,
             octets: 0,
-            answered: None,
-            references: Vec::new(),
+            answering: Answering::default(),
             copying: None,
             next: None,
             hold: None,
@@ -138,8 +127,7 @@ impl Writing {
         self.draft = draft;
         self.then = then;
         self.octets = 0;
-        self.references.clear();
-        self.answered = None;
+        self.answering = Answering::default();
         self.stage = if then == Then::Drop { Stage::Delivered } else { Stage::Answered };
     }
 
@@ -168,7 +156,10 @@ impl Writing {
             }
             let asked = match self.stage {
                 Stage::Arriving => Ok(self.form_comes(cx)),
-                Stage::Answered => self.look_at_answered(visitor.account, cx),
+                Stage::Answered => {
+                    let asked = self.answering.ask(&self.draft, visitor.account, cx);
+                    asked.inspect(|_| self.stage = Stage::Ready)
+                }
                 Stage::Ready => self.begin(visitor.account, cx),
                 Stage::Appended => self.append(visitor.account, cx),
                 Stage::Delivered => Ok(self.tidy_up(visitor.account, cx)),
@@ -217,50 +208,14 @@ impl Writing {
         0
     }
 
-    fn look_at_answered(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<usize, Refusal> {
-        // What is sent on is not answered.
-        let own = self.draft.draft.filter(|key| key.mailbox == DRAFTS.0);
-        for key in [self.draft.answers, own].into_iter().flatten() {
-            let (continuation, (mailbox, uid)) = (cx.continuation(), key.in_store());
-            let Some(info) = cx.store().message(account, mailbox, uid) else { continue };
-            let known = self.answered.take().filter(|known| known.key == key);
-            // What was found out about who sent it stands above all that it says.
-            let first = || Answered { key, octets: info.octets, beginning: Beginning::from(info.head) };
-            let answered = known.unwrap_or_else(first);
-            let from = answered.beginning.next();
-            self.answered = Some(answered);
-            match cx.store_mut().read(account, mailbox, uid, from, continuation) {
-                Ok(()) => {
-                    self.stage = Stage::Ready;
-                    return Ok(1);
-                }
-                Err(Refusal::Busy) => return Err(Refusal::Busy),
-                // It may be gone, and a draft still knows what it answered.
-                Err(_) => {}
-            }
-        }
-        self.stage = Stage::Ready;
-        Ok(0)
-    }
-
-    /// The beginning of what it answers, or of itself as it was kept: then it answers what it answered. Later, more of the files that come from there.
+    /// A part of what it answers, or of the draft whose files are copied.
     pub(super) fn body_arrived(&mut self, body: &Body) {
         if let Some(copying) = &mut self.copying {
             return copying.body_arrived(body, &mut self.message);
         }
-        let Some(answered) = &mut self.answered else { return };
-        answered.beginning.arrived(body.bytes());
-        let octets = answered.beginning.octets();
-        let has_header = octets.len() >= CHUNK_OCTETS || memchr::memmem::find(octets, b"\r\n\r\n").is_some();
-        if !has_header && !answered.beginning.is_all_of(answered.octets) {
-            // More of it is to be read.
+        if !self.answering.body_arrived(body, self.draft.answers) {
             self.stage = Stage::Answered;
-            return;
         }
-        let header = Header::new(octets);
-        let identifiers = |name| header.field(name).into_iter().flat_map(|field| field.identifiers());
-        let own = identifiers("Message-ID").filter(|_| Some(answered.key) == self.draft.answers);
-        self.references = identifiers("References").chain(own).map(<[u8]>::to_vec).collect();
     }
 
     fn begin(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<usize, Refusal> {
@@ -352,7 +307,7 @@ impl Writing {
         let [to, cc, bcc] = [&draft.to, &draft.cc, &draft.bcc].map(|list| mailboxes(list));
         let secret = u128::from_le_bytes(cx.random());
         let message_id = format!("{:032x}@{}", u128::from_le_bytes(cx.random()), cx.host());
-        let references: Vec<&[u8]> = self.references.iter().map(Vec::as_slice).collect();
+        let references = self.answering.references();
         let letter = Letter {
             from: &from,
             to: &to,
