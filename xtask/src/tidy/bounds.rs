@@ -37,7 +37,7 @@ pub(super) const CRATE_LINES: &[(&str, usize)] = &[
 ];
 
 /// Lines of a file that is no test, by file.
-pub(super) const FILE_LINES: Bound = Bound { most: 500, not_yet: &[("engine/message/src/revision.rs", 556)] };
+pub(super) const FILE_LINES: Bound = Bound { most: 500, not_yet: &[] };
 
 /// Lines of a function that is no test, by file and function.
 pub(super) const FUNCTION_LINES: Bound = Bound { most: 100, not_yet: &[] };
