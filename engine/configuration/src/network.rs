@@ -11,7 +11,8 @@ use super::{ADDRESSES_MAX, DNS_SERVERS_MAX, IPV6_ADDRESSES_MAX, PREFIXES_MAX, pa
 /// Fixed addresses, in place of DHCP and of what routers advertise. Of a family that has no address here none is spoken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Network {
-    /// The machine's own addresses: at least one, at most one of IPv4 and [`super::IPV6_ADDRESSES_MAX`] of IPv6.
+    /// The machine's own addresses: at least one, at most one of IPv4 and
+    /// [`super::IPV6_ADDRESSES_MAX`] of IPv6.
     pub addresses: Vec<InterfaceAddress>,
     /// The way to all other networks of IPv4; another host of the same network.
     pub gateway: Option<Ipv4Addr>,

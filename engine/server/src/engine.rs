@@ -4,7 +4,8 @@
 //! them starves the others and overload is shed at the door. Nothing waits: a handler runs to its end and what must come
 //! next is named by a continuation.
 //!
-//! Invariant: a reply that promises something is queued by the completion of the flush that keeps it, and by nothing else.
+//! Invariant: a reply that promises something is queued by the completion of the flush that keeps
+//! it, and by nothing else.
 
 mod cores;
 
@@ -92,7 +93,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.
+    /// The engine of one core, to be made there. The first one's first turns open the disk, and the
+    /// others wait for it.
     pub fn new(seed: Seed, machine: &mut impl Machine) -> Engine {
         let (core, sizes) = (seed.core, seed.sizes);
         Engine {

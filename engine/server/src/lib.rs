@@ -11,7 +11,7 @@
 //! | `server` | what a core serves with, and where what happens is brought |
 //! | `server/services` | the list of services |
 //! | `server/requests` | what HTTP sessions and the webmail's request handlers tell each other |
-//! | `session`, `handshakes` | the sessions: what happens to a connection, and how it begins to speak TLS |
+//! | `session`, `handshakes` | the sessions: what happens to a connection; how it begins TLS |
 //! | `pressure`, `crowding` | load shedding: which sessions end when something runs short |
 //! | `life`, `making` | opening, making accounts, serving, stopping |
 //! | `seeds`, `start`, `sizes` | how an engine is made; sizes given once |

@@ -265,7 +265,8 @@ impl Lifecycle {
         }
     }
 
-    /// The first core is the last one to listen, so that no client that knows of it is refused by another.
+    /// The first core is the last one to listen, so that no client that knows of it is refused by
+    /// another.
     fn serve_when_all_do(&mut self, server: &mut Server) {
         let Parts { store, console, directory, hostname, .. } = &mut server.parts;
         if store.all_others_serve() {

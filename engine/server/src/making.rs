@@ -228,7 +228,8 @@ impl Making {
     }
 }
 
-/// Whether the configuration says the password that it said when the account was made, or last got one from it, as far as that is asked.
+/// Whether the configuration says the password that it said when the account was made, or last got
+/// one from it, as far as that is asked.
 fn is_as_configured(known: &AccountInfo<'_>, password: &Password, compute: &mut Compute) -> bool {
     let before = if known.replaced().is_empty() { known.password_hash() } else { known.replaced() };
     match password {

@@ -44,7 +44,7 @@ enum Shortage {
     Buffers,
     /// The same, and there is next to nothing left.
     AllBuffers,
-    /// A store's buffers, or its places: held by letters on their way into it.
+    /// A store's buffers, or its places: held by messages on their way into it.
     BodyBuffers,
     /// Records of SMTP transactions.
     Transactions,

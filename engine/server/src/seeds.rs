@@ -31,7 +31,7 @@ pub struct Seed {
     pub(crate) site: Site,
     pub(crate) papers: Papers,
     pub(crate) sizes: Sizes,
-    /// Known to all cores of the machine, and to nobody else: from it come the keys in which they have to agree.
+    /// Known to the cores of the machine alone: from it come the keys in which they have to agree.
     pub(crate) secret: [u8; 32],
     pub(crate) links: Links<Message>,
 }
@@ -39,9 +39,11 @@ pub struct Seed {
 /// By what others know the machine, and by what it knows others.
 #[derive(Clone, Default)]
 pub struct Papers {
-    /// For TLS, the one for everybody else first. Without any there is none; with one, the machine gives `randomness` a source before its first turn.
+    /// For TLS, the one for all other names first. Without any there is no TLS; with one, the
+    /// machine gives `randomness` a source before its first turn.
     pub certificates: Vec<Certificate>,
-    /// With which letters of our own users are signed, in the order in which their signatures stand above one; without any none is. They need `randomness`, too.
+    /// By which messages of our own users are signed, in the order in which their signatures stand
+    /// above one; without any none is. They need `randomness`, too.
     pub signing_keys: Arc<[SigningKey]>,
     /// Who is believed about the names of other servers.
     pub authorities: Authorities,
@@ -53,10 +55,11 @@ pub struct Papers {
 const fn is_carried_to_another_core<T: Send>() {}
 const _: () = is_carried_to_another_core::<Seed>();
 
-/// The seeds of a machine with `cores` cores, of which there is at least one and at most [`CORES_MAX`]: the first core's, and the
-/// others' in their order.
+/// The seeds of a machine with `cores` cores, of which there is at least one and at most
+/// [`CORES_MAX`]: the first core's, and the others' in their order.
 ///
-/// `sizes`: of each core. `site`: what is served by HTTP. `secret`: 32 bytes from a cryptographic generator.
+/// `sizes`: of each core. `site`: what is served by HTTP. `secret`: 32 bytes from a cryptographic
+/// generator.
 pub fn seeds(
     configuration: Configuration,
     site: Site,

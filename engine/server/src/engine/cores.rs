@@ -1,32 +1,43 @@
-//! Many cores: each is a machine of its own, with an engine of its own, and they tell each other what they must.
+//! Many cores: each is a machine of its own, with an engine of its own, and they tell each other
+//! what they must.
 //!
-//! [`seeds`](crate::seeds) makes a [`Seed`](crate::Seed) for each core, on the first one. A seed is carried to its core, and [`Engine::new`] makes there
-//! whatever the core has for itself: network, connections, sessions, deadlines, pools, logins. Between each two cores lie two
-//! rings (crate `rings`), one a direction; a core's ends of them are its `Links` (crate `channel`). There is nothing else between
-//! cores: no lock, no shared table. What is shared is never written: the site, and the accounts. ARCHITECTURE.md has a picture.
+//! [`seeds`](crate::seeds) makes a [`Seed`](crate::Seed) for each core, on the first one. A seed is
+//! carried to its core, and [`Engine::new`] makes there whatever the core has for itself: network,
+//! connections, sessions, deadlines, pools, logins. Between each two cores lie two rings (crate
+//! `rings`), one a direction; a core's ends of them are its `Links` (crate `channel`). There is
+//! nothing else between cores: no lock, no shared table. What is shared is never written: the site,
+//! and the accounts. ARCHITECTURE.md has a picture.
 //!
-//! In a turn messages are taken in phase 2, a bounded number from each ring, and sent in phase 5; whoever was sent something is
-//! woken. What a full ring does not take waits where it is until the next turn.
+//! In a turn messages are taken in phase 2, a bounded number from each ring, and sent in phase 5. A
+//! core that was sent something is woken. What a full ring does not take waits where it is until
+//! the next turn.
 //!
-//! - **The store**: each core owns the shards of some accounts, and what concerns others is asked of their owners: see crate `shards`.
-//!   The disk has one queue for us, and the first core has it: the stores of others run errands to it (crate `store`).
+//! - **The store**: each core owns the shards of some accounts, and what concerns others is asked
+//!   of their owners: see crate `shards`. The disk has one queue for us, and the first core has it:
+//!   the stores of others run errands to it (crate `store`).
 //! - **The network**: a connection belongs to the core that received its SYN: see `net`.
-//! - **Life**: the first core opens the disk, makes the accounts, hands over to the others their shares of the shards, and tells them
-//!   to serve when all have taken theirs. Asked to stop, it tells the others. Each stops when no other may ask it for anything; the
-//!   first one goes last. A disk that fails is told to all.
-//! - **Names**: the first core asks name servers, and remembers what they said: see crate `resolver`.
+//! - **Life**: the first core opens the disk, makes the accounts, hands over to the others their
+//!   shares of the shards, and tells them to serve when all have taken theirs. Asked to stop, it
+//!   tells the others. Each stops when no other may ask it for anything; the first one goes last. A
+//!   disk that fails is told to all.
+//! - **Names**: the first core asks name servers, and remembers what they said: see crate
+//!   `resolver`.
 //! - **Password hashes and signatures** are computed for all cores by all but the first: see
 //!   `compute`.
-//! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right. Failures are told to all, so that
-//!   it does not matter to which core a client comes; how many logins an address has under way each core counts for itself.
-//! - **Greylisting**: what is known of an origin the core knows that a keyed hash of it names, and is asked about it there. So it
-//!   does not matter to which core a message comes again.
+//! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right.
+//!   Failures are told to all, so that it does not matter to which core a client comes; how many
+//!   logins an address has under way each core counts for itself.
+//! - **Greylisting**: a keyed hash of an origin names the core that knows of it, and is asked about
+//!   it. So it does not matter to which core a message comes again.
 //!
 //! Invariants:
 //! - With one core there is no link and no message to another, and nothing of this costs anything.
-//! - A core that receives nothing any more has said so to all others, as the last thing that it says.
-//! - A core never waits for another. Whatever it asks for, its sessions go on when the answer comes.
-//! - Everything that travels goes home: pages and maildrops to who made them, bodies to the store.
+//! - A core that receives nothing any more has said so to all others, as the last thing that it
+//!   says.
+//! - A core never waits for another. Whatever it asks for, its sessions go on when the answer
+//!   comes.
+//! - Everything that travels goes home: pages and maildrops to the cores that made them, bodies to
+//!   the store.
 
 use alloc::sync::Arc;
 

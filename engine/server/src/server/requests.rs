@@ -28,8 +28,8 @@ use super::{Server, Services, Webmail};
 impl Server {
     /// A core asks this of the request handlers of this one.
     pub(crate) fn clerks_asked(&mut self, ticket: Ticket, request: Box<Request>) {
-        if let Some(letter) = self.services.webmail.clerks.asked(ticket, request) {
-            self.parts.store.abort(letter);
+        if let Some(given_up) = self.services.webmail.clerks.asked(ticket, request) {
+            self.parts.store.abort(given_up);
         }
     }
 
@@ -94,7 +94,7 @@ impl Server {
         }
     }
 
-    /// Phase 4 too: clerks who can go on do, and answers are brought to who asked.
+    /// Request handlers that can go on do, and replies are brought to the sessions that have asked.
     #[inline(never)]
     pub(crate) fn let_clerks_work(&mut self, entropy: &mut dyn Entropy) {
         self.let_clerks(entropy, Clerks::work);
@@ -107,14 +107,15 @@ impl Server {
         self.let_clerks(entropy, |clerks, cx| clerks.sign(frame, cx));
     }
 
-    /// Another core knows the password that a clerk has told it.
+    /// Another core knows the password that a request handler has told it.
     pub(crate) fn password_known(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
         if self.services.webmail.clerks.heard(frame) {
             self.clerk_woken(frame, Outcome::Changed, entropy);
         }
     }
 
-    /// What clerks have asked about the queue of this core is told them, on whatever core they are.
+    /// Request handlers are told what they have asked about the queue of this core, on whatever
+    /// core they are.
     pub(crate) fn tell_of_queue(&mut self, entropy: &mut dyn Entropy) {
         while let Some((ticket, told)) = self.services.outbound.next_told() {
             if ticket.core == self.parts.links.own() {
@@ -126,7 +127,7 @@ impl Server {
         }
     }
 
-    /// A core has told what a clerk asks about the queue.
+    /// A core has told what a request handler asks about the queue.
     pub(crate) fn queue_told(&mut self, frame: FrameId, told: QueueTold, entropy: &mut dyn Entropy) {
         if self.services.webmail.clerks.told(frame, told) {
             self.clerk_woken(frame, Outcome::Changed, entropy);
@@ -142,8 +143,8 @@ impl Server {
         self.end_outdated_sessions();
     }
 
-    /// A clerk may have told a new password: whoever has logged in on this core by the old one is
-    /// logged out.
+    /// A request handler may have told a new password: sessions of this core that have logged in by
+    /// the old one end.
     fn end_outdated_sessions(&mut self) {
         while let Some(account) = self.parts.store.next_outdated() {
             self.end_sessions_of(account);

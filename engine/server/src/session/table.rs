@@ -3,8 +3,8 @@
 //!
 //! Invariants:
 //! - A session stands in the slot of its connection, from the connection's first event to its last.
-//! - A session is told by the frame of its connection, whose generation says whether it is still
-//!   the same. One that has gone is told nothing.
+//! - A session is told by the frame of its connection. The frame's generation says whether the
+//!   session is still the same. One that has gone is told nothing.
 //! - The session of a connection is asked again for bytes that it left whenever anything happened
 //!   to it.
 
@@ -22,7 +22,8 @@ use webmail::told::Replied;
 
 use super::{Context, Session};
 
-/// Bytes that are read in one piece from what waits in a connection. More than the longest line of any protocol.
+/// Bytes that are read in one piece from what waits in a connection. More than the longest line of
+/// any protocol.
 const SCRATCH_BYTES: usize = 8192;
 
 /// The sessions of a core.
@@ -176,7 +177,7 @@ impl Sessions {
         }
     }
 
-    /// Ends the session whose connection was reset by us: no event will say so.
+    /// Ends the session of a connection that was reset by us: no event will say so.
     fn end_broken(&mut self, cx: &mut Context<'_>) {
         if let Some(connection) = cx.parts.connections.take_reset() {
             self.ends(connection.0, cx);
