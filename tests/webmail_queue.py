@@ -216,7 +216,7 @@ class Queue(WithHost):
             self.log_in(ADMINISTRATOR)
             self.look_until(told)
             self.look_until(untold)
-            self.assertIn("One letter: given back to who sent it.", self.press("return", told))
+            self.assertIn("One letter: returned to its sender.", self.press("return", told))
             until(lambda told=told: self.look() and not self.browser.is_there(card(told)), ANSWER_SECONDS, "its report is made")
             self.assertIn("One letter: deleted.", self.press("delete", untold))
             self.assertIn("Nothing waits to leave.", self.browser.text("main"))

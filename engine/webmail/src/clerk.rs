@@ -187,8 +187,8 @@ impl Job {
         Job::Note(Noting::new(changes, noted))
     }
 
-    /// A message whose form comes in pieces. `token`: what forms of the session carry; none of a
-    /// client without a session.
+    /// A message that is written. Its form comes in pieces. `token`: what forms of the session
+    /// carry; none of a client without a session.
     pub(crate) fn write(token: Option<FormToken>, form: Reader) -> Job {
         Job::Write(Box::new(Writing::new(token, form)))
     }

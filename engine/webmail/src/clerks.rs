@@ -35,16 +35,16 @@ use crate::told::{Replied, Told};
 use crate::visit::{self, Request};
 use crate::waiting::Waiting;
 
-/// Clerks of a core.
+/// Request handlers of a core.
 const CLERKS_MAX: usize = 64;
 
 /// Sessions of which a core remembers what the store does not know: some two hundred bytes each.
 const SESSIONS_MAX: usize = 4096;
 
-/// A clerk whom there never is.
+/// The frame of a handler that there never is.
 const NOBODY: FrameId = FrameId::new(u32::MAX, 0);
 
-/// The clerks of a core.
+/// The request handlers of a core.
 pub struct Clerks {
     sessions: Sessions,
     at_work: FrameTable<Handler>,
@@ -54,11 +54,11 @@ pub struct Clerks {
     replies: VecDeque<Replied>,
     /// Pages that are told of changes.
     listeners: Listeners,
-    /// Handlers whose replies have begun.
+    /// Handlers of replies that have begun.
     streams: Numbered<Wanted>,
     /// Handlers to which messages come.
     messages: Numbered<Piece>,
-    /// Replies that stayed open, and letters that came, so far.
+    /// Replies that stayed open, and messages that came, so far.
     numbered: u64,
     /// What is asked about the queue.
     questions: VecDeque<QueueQuestion>,
@@ -67,22 +67,23 @@ pub struct Clerks {
 /// A request handler.
 struct Handler {
     ticket: Ticket,
-    /// Bytes of the form that he works on.
+    /// Bytes of the form that it works on.
     form_bytes: usize,
     /// The client's account and session.
     visitor: Visitor,
     job: Job,
     /// What the job has asked for and not got.
     under_way: usize,
-    /// The letter that he has on its way.
+    /// The message that it has on its way.
     letter: Option<LetterId>,
-    /// What signs it, if that is wanted: then all of its form is there, and it goes on whoever leaves.
+    /// What signs it, if that is wanted: then all of its form is there, and the handler goes on
+    /// although the client leaves.
     signing: Option<Box<Signing>>,
-    /// Cores that have not heard what he told them, or not answered what he asked.
+    /// Cores that have not heard what it told them, or not answered what it asked.
     unheard: u8,
     /// What they have told of the queue.
     told: Vec<QueueTold>,
-    /// The number of his reply, once that has begun, or of the letter that comes to him.
+    /// The number of its reply, once that has begun, or of the message that comes to it.
     number: Option<u64>,
 }
 
@@ -120,7 +121,7 @@ impl Clerks {
         None
     }
 
-    /// Those who can go on do.
+    /// Those that can go on do.
     pub fn work(&mut self, cx: &mut Context<'_>) {
         for frame in core::mem::take(&mut self.again) {
             self.go_on(frame, cx);
@@ -183,7 +184,7 @@ impl Clerks {
         self.step(frame, cx, Job::go_on);
     }
 
-    /// Those who listen are told what has changed; those whose session has ended, that this was all.
+    /// Listeners are told what has changed; after the end of their session, that this was all.
     fn tell_listeners(&mut self, cx: &mut Context<'_>) {
         let (sessions, replies, now) = (&self.sessions, &mut self.replies, cx.turn.wall);
         let is_known = |account: &AccountInfo<'_>, session: &Digest| sessions.is_known(account, session, now);
@@ -223,19 +224,19 @@ impl Clerks {
         self.remove(frame).letter
     }
 
-    /// Whether the session still stands by whose request this clerk works.
+    /// Whether the session still stands that has asked for what this handler does.
     fn is_known(&self, frame: FrameId, cx: &Context<'_>) -> bool {
         let Some(handler) = self.at_work.get(frame) else { return false };
         let account = cx.archive.own.store.account(handler.visitor.account);
         account.is_some_and(|account| self.sessions.is_known(&account, &handler.visitor.session, cx.turn.wall))
     }
 
-    /// What the clerk of this frame has asked the store for has come, or is done.
+    /// What the handler of this frame has asked the store for has come, or is done.
     pub fn woken(&mut self, frame: FrameId, outcome: Outcome, cx: &mut Context<'_>) {
         self.step(frame, cx, |job, visitor, under_way, cx| job.woken(outcome, visitor, under_way, cx));
     }
 
-    /// Whether a clerk works in this frame.
+    /// Whether a handler works in this frame.
     pub fn has(&self, frame: FrameId) -> bool {
         self.at_work.get(frame).is_some()
     }
@@ -347,7 +348,7 @@ impl Clerks {
         number_of(self.numbered, core)
     }
 
-    /// Answers a request, whose form had so many bytes.
+    /// Answers a request. `form_bytes`: of its form.
     fn answer(&mut self, ticket: Ticket, told: Told, form_bytes: usize) {
         self.replies.push_back(Replied { ticket, told, answers: Some(form_bytes) });
     }
@@ -357,7 +358,7 @@ impl Clerks {
         self.replies.push_back(Replied { ticket, told, answers: None });
     }
 
-    /// Another core has heard what the clerk of this frame told it. Whether all have.
+    /// Another core has heard what the handler of this frame told it. Whether all have.
     pub fn heard(&mut self, frame: FrameId) -> bool {
         self.at_work.get_mut(frame).is_some_and(|handler| {
             handler.unheard = handler.unheard.saturating_sub(1);
@@ -365,7 +366,7 @@ impl Clerks {
         })
     }
 
-    /// A core has told what the clerk of this frame asks about the queue. Whether all have.
+    /// A core has told what the handler of this frame asks about the queue. Whether all have.
     pub fn told(&mut self, frame: FrameId, told: QueueTold) -> bool {
         if let Some(handler) = self.at_work.get_mut(frame) {
             handler.told.push(told);
@@ -373,13 +374,15 @@ impl Clerks {
         self.heard(frame)
     }
 
-    /// Whether somebody can go on at once, or is to be told of a change.
+    /// Whether a handler can go on at once, or a listener is to be told of a change.
     #[inline]
     pub fn has_work(&self, store: &Store) -> bool {
         !self.again.is_empty() || !self.replies.is_empty() || self.can_go_on() || self.listeners.has_changes(store)
     }
 
-    /// Whether a visit can be taken up at once, or a piece, a reply go on, or somebody who listens be told more. Who found the store busy waits for a turn that something else brings: the store is busy with something.
+    /// Whether a request or a piece can be taken up at once, a reply go on, or a listener be told
+    /// more. A handler that found the store busy waits for a turn that something else brings: the
+    /// store is busy with something.
     #[inline]
     pub fn can_go_on(&self) -> bool {
         self.waiting.count() > 0 && self.has_next_visit()
@@ -393,19 +396,19 @@ impl Clerks {
         self.has_room() && self.waiting.has_next(|account| of_account(&self.at_work, account))
     }
 
-    /// Whether one more clerk may be at work, beside those whose replies have begun and to whom letters come.
+    /// Whether one more handler may be at work, beside those that go on by a number.
     fn has_room(&self) -> bool {
         self.at_work.len() - self.streams.count() - self.messages.count() < CLERKS_MAX
     }
 
-    /// Visits that have no answer.
+    /// Requests that have no answer.
     pub fn under_way(&self) -> usize {
         let answers = self.replies.iter().filter(|replied| replied.answers.is_some()).count();
         self.at_work.len() + self.waiting.count() + answers
     }
 }
 
-/// Clerks of this account, as far as they count for [`CLERKS_MAX`].
+/// Request handlers of this account, as far as they count for [`CLERKS_MAX`].
 fn of_account(at_work: &FrameTable<Handler>, account: AccountId) -> usize {
     at_work.iter().filter(|(_, one)| one.number.is_none() && one.visitor.account == account).count()
 }

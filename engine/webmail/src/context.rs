@@ -29,7 +29,7 @@ tasks::points! {
 
 /// A question about entries of the queue.
 pub struct QueueQuestion {
-    /// The core whose accounts have the entries.
+    /// The core that owns the accounts of the entries.
     pub owner: CoreId,
     /// The frame that waits for the reply.
     pub frame: FrameId,
@@ -74,7 +74,7 @@ pub(crate) struct JobContext<'a, 'b> {
     pub(crate) questions: &'a mut VecDeque<QueueQuestion>,
 }
 
-/// All letters that are written here share what one client's may have.
+/// All messages that are written here share what one client's may have.
 const WEBMAIL: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 impl JobContext<'_, '_> {
@@ -93,7 +93,7 @@ impl JobContext<'_, '_> {
         self.cx.rows
     }
 
-    /// What wakes the clerk.
+    /// What wakes the handler.
     pub(crate) fn continuation(&self) -> Continuation {
         self.continuation
     }
@@ -103,7 +103,7 @@ impl JobContext<'_, '_> {
         self.cx.turn.wall
     }
 
-    /// Random bytes that nobody can know before.
+    /// Random bytes, from a cryptographic generator.
     pub(crate) fn random(&mut self) -> [u8; 16] {
         let mut bytes = [0; 16];
         self.cx.entropy.random(&mut bytes);
@@ -115,35 +115,38 @@ impl JobContext<'_, '_> {
         self.cx.hostname
     }
 
-    /// Whose inbox what is sent to an address comes into. `None`: nobody's here.
+    /// The account of this machine that gets what is sent to an address. `None`: there is none.
     pub(crate) fn recipient(&self, address: &str) -> Option<AccountId> {
         submission::recipient(address, self.cx.directory, self.cx.archive)
     }
 
-    /// Whether a letter can go to this address, which is nobody's here or of somebody whose mail is sent on.
+    /// Whether a message can be sent to this address, which is of no account here, or of one with
+    /// forwarding.
     pub(crate) fn may_post(&self, address: &str) -> bool {
         submission::may_post(address, self.cx.directory, self.cx.archive)
     }
 
-    /// Whether an account may send one more letter today, for these people elsewhere. If so, it counts.
+    /// Whether an account may send one more message today, to these recipients elsewhere. If so, it
+    /// counts.
     pub(crate) fn may_send(&mut self, account: AccountId, elsewhere: Vec<String>) -> Result<(), Excess> {
         let Context { archive, directory, console, turn, .. } = &mut *self.cx;
         accounts::may_send(account, elsewhere, turn.wall, directory, archive, console)
     }
 
-    /// Begins a letter. Errors: as [`Store::begin`].
+    /// Begins a message. Errors: as [`Store::begin`].
     pub(crate) fn begin_letter(&mut self, recipients: &[Recipient]) -> Result<(), Refusal> {
         *self.letter = Some(self.cx.archive.begin(recipients)?);
         Ok(())
     }
 
-    /// What is appended from now on is to be signed by the domain in whose name it is.
+    /// What is appended from now on is to be signed by the domain of its author.
     pub(crate) fn begin_signing(&mut self) {
         let signer = &self.cx.signer;
         *self.signing = signer.has_keys().then(|| signer.begin(WEBMAIL));
     }
 
-    /// Appends to it, as [`Store::append`] does. Errors: so, too; and [`Refusal::TooMany`] where too much is kept of letters that are being signed.
+    /// Appends to it, as [`Store::append`] does. Errors: so, too; and [`Refusal::TooMany`] where
+    /// too much is kept of messages until they are signed.
     pub(crate) fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal> {
         let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
         let taken = self.cx.archive.append(letter, octets, self.continuation)?;
@@ -154,7 +157,8 @@ impl JobContext<'_, '_> {
         Ok(taken)
     }
 
-    /// What signs the letter, all of which was appended: its head, to be appended last. `None`: it is being computed, and the clerk is woken when it is there.
+    /// All of the message was appended. What signs it: its head, to be appended last. `None`: it is
+    /// being computed, and the handler is woken when it is there.
     pub(crate) fn signatures(&mut self) -> Option<Vec<u8>> {
         let Some(signing) = self.signing else { return Some(Vec::new()) };
         let directory = self.cx.directory;
@@ -173,40 +177,44 @@ impl JobContext<'_, '_> {
         self.cx.archive.guid((*self.letter)?)
     }
 
-    /// Has it delivered. The clerk is woken when it is. Errors: as [`Store::commit`]; there is no letter then.
+    /// Has it delivered. The handler is woken when it is. Errors: as [`Store::commit`]; there is no
+    /// message then.
     pub(crate) fn commit(&mut self, closing: Closing) -> Result<(), Refusal> {
         let letter = self.letter.take().ok_or(Refusal::NoSuchDelivery)?;
         self.cx.archive.commit(letter, closing, self.continuation)
     }
 
-    /// Whether one more letter may be held.
+    /// Whether one more message may be held.
     pub(crate) fn may_hold(&self) -> bool {
         self.cx.submission.has_room()
     }
 
-    /// This draft of an account of this core is held: it leaves when that time has come, if nobody takes it back. `answers`: the message of the account that it answers.
+    /// This draft of an account of this core is held: it leaves at that time, unless it is taken
+    /// back. `answers`: the message of the account that it answers.
     pub(crate) fn hold(&mut self, account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>, until: UnixTime) {
         let after = Micros(until.0.saturating_sub(self.cx.turn.wall.0));
         self.cx.submission.hold((account, uid), answers, self.cx.turn.now, after);
     }
 
-    /// This draft does not leave. Returns what it answers, if that is known; `None`: it is leaving, or was never held.
+    /// This draft does not leave. Returns what it answers, if that is known; `None`: it is leaving,
+    /// or was never held.
     pub(crate) fn take_back(&mut self, account: AccountId, uid: Uid) -> Option<Option<(MailboxId, Uid)>> {
         self.cx.submission.take_back((account, uid))
     }
 
-    /// How long a letter may be, in octets.
+    /// How long a message may be, in octets.
     pub(crate) fn letter_octets_max(&self) -> u64 {
         self.cx.letter_octets_max
     }
 
-    /// Tells all cores the password that the account has now. Whether they are to be waited for: then the clerk is woken when all know it.
+    /// Tells all cores the password that the account has now. Whether they are to be waited for:
+    /// then the handler is woken when all know it.
     pub(crate) fn tell_password(&mut self, account: AccountId) -> bool {
         *self.unheard = self.cx.archive.tell_password(account, self.continuation.frame);
         *self.unheard > 0
     }
 
-    /// Asks this of all cores that own something of it. The clerk is woken when all have told.
+    /// Asks this of all cores that own something of it. The handler is woken when all have told.
     pub(crate) fn ask_queue(&mut self, asked: &QueueAsked) {
         let archive = &self.cx.archive;
         let owners: Vec<CoreId> = match asked {

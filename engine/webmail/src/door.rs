@@ -1,6 +1,7 @@
 //! The door: what a request for the webmail comes to, on whatever core its connection is.
 //!
-//! Who shows a ticket is sent on to where his mail is, as a [`Request`]. Here are only those who have none yet, and what is everybody's.
+//! A request with a ticket goes on to the core that owns the account, as a [`Request`]. What has
+//! none yet, and what is the same for all clients, is answered here.
 //!
 //! Invariants:
 //! - Nothing of the webmail is spoken of in the clear: who asks there is sent to the same address over TLS.

@@ -12,12 +12,12 @@
 //!
 //! Answers to: WCAG 2.2 AA; the papers *A Performance Study of Conventional and Bare PC Webmail Servers* and *A Bare PC TLS Webmail Server* for what the pages are.
 //!
-//! A request goes to the core that owns the account. There a request handler ([`Clerks`]) works on it
-//! with the store of that core alone, and the reply goes back.
+//! A request goes to the core that owns the account. There a request handler ([`Clerks`]) works on
+//! it with the store of that core alone, and the reply goes back.
 //!
 //! | file | what |
 //! |---|---|
-//! | `visit`, `door` | requests as the core of the connection sends them, and as the owner receives them |
+//! | `door`, `visit` | requests on the core of the connection, and on the core of the account |
 //! | `clerks`, `waiting` | the request handlers of a core, and the requests that wait for them |
 //! | `context`, `clerk`, `step` | what a request handler works with, does, and gets to |
 //! | `listeners` | pages that are told of changes |

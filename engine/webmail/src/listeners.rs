@@ -1,12 +1,16 @@
-//! Who listens: pages of the webmail that are open, and are told when something of their mail has changed.
+//! Listeners: pages of the webmail that are open, and are told when something of their mail has
+//! changed.
 //!
-//! A page listens by a reply that stays open (`http::Reply::open`), on whatever core its connection is. Here, where its mail is, stands under which number. What it is told goes to the
-//! core of its connection, as answers to visits do.
+//! A page listens by a reply that stays open (`http::Reply::open`), on whatever core its connection
+//! is. Here, where its mail is, stands under which number. What it is told goes to the core of its
+//! connection, as replies to requests do.
 //!
 //! Invariants:
-//! - Of a core at most [`LISTENERS_MAX`] listen, of an account [`LISTENERS_OF_ACCOUNT_MAX`]: who comes then takes the place of who came first.
-//! - Nobody is told anything of mail once the session has ended by which he came.
-//! - Who listens to nothing new costs nothing: only those are looked at of whose account the store may have changed something, mail or sessions, and so many in a turn.
+//! - A core has at most [`LISTENERS_MAX`] of them, an account [`LISTENERS_OF_ACCOUNT_MAX`]. One
+//!   more takes the place of the first one.
+//! - A listener is told nothing of mail once the session has ended that has asked for it.
+//! - A listener to which nothing is new costs nothing. Those are looked at that have an account of
+//!   which the store may have changed something, mail or sessions, and so many in a turn.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -19,23 +23,23 @@ use crate::news::News;
 use crate::sessions::Digest;
 use crate::told::Told;
 
-/// Who may listen to the mail of a core's accounts.
+/// Listeners to the mail of a core's accounts.
 const LISTENERS_MAX: usize = 1024;
 
-/// Who may listen to that of one account: so many windows may be open.
+/// Listeners to that of one account: so many windows may be open.
 const LISTENERS_OF_ACCOUNT_MAX: usize = 32;
 
-/// Who is looked at in one turn.
+/// Listeners that are looked at in one turn.
 const LOOKED_AT_PER_TURN: usize = 16;
 
 /// The bits of a number that say which core gave it.
 const CORE_BITS: u32 = 8;
 
-/// Those who listen to the mail of a core's accounts, by their numbers; who came first has the lowest.
+/// The listeners to the mail of a core's accounts, by their numbers. The first one has the lowest.
 #[derive(Default)]
 pub(crate) struct Listeners {
     all: BTreeMap<u64, Listener>,
-    /// The numbers of those who are to be looked at.
+    /// The numbers of those that are to be looked at.
     concerned: BTreeSet<u64>,
 }
 
@@ -43,12 +47,13 @@ struct Listener {
     visitor: Ticket,
     account: AccountId,
     session: Digest,
-    /// What he was told last.
+    /// What it was told last.
     told: u64,
 }
 
 impl Listeners {
-    /// Somebody begins to listen, to a reply with a number higher than all before. What he is answered, and who has to go for him.
+    /// A page begins to listen, to a reply with a number higher than all before. Returns the reply,
+    /// and the listener that has to go for it.
     pub(crate) fn begin(
         &mut self,
         visitor: Ticket,
@@ -72,27 +77,28 @@ impl Listeners {
         self.all.remove(&number).map(|listener| (listener.visitor, Told::NoMore(number, End::Whole)))
     }
 
-    /// Nobody listens under this number any more.
+    /// No page listens under this number any more.
     pub(crate) fn left(&mut self, number: u64) {
         self.all.remove(&number);
     }
 
-    /// How many listen.
+    /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether somebody is to be looked at.
+    /// Whether a listener is to be looked at.
     pub(crate) fn has_concerned(&self) -> bool {
         !self.concerned.is_empty()
     }
 
-    /// Whether somebody listens to what the store has changed.
+    /// Whether there are listeners to what the store has changed.
     pub(crate) fn has_changes(&self, store: &Store) -> bool {
         !self.all.is_empty() && store.has_changes()
     }
 
-    /// Those whose mail has changed are told so, those whose session has ended that this was all.
+    /// Listeners are told what has changed in their mail; after the end of their session, that this
+    /// was all.
     pub(crate) fn look(
         &mut self,
         store: &mut Store,

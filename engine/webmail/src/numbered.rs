@@ -1,4 +1,4 @@
-//! Request handlers that go on by a number: those whose replies have begun, and those to which a
+//! Request handlers that go on by a number: those of replies that have begun, and those to which a
 //! message comes. Both go in pieces, so no core holds more of a large file than a piece.
 //!
 //! Between two pieces a handler stays in its place and does nothing. The core of the connection

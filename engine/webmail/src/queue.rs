@@ -1,6 +1,7 @@
 //! The queue, for administrators: the page of what waits to leave from the outboxes of all cores.
 //!
-//! An entry is a message of an outbox, for up to eight recipients of one domain. A page shows [`outbound::LINES`] of them, by outbox and within that by age, from behind one that is named: so
+//! An entry is a message of an outbox, for up to eight recipients of one domain. A page shows
+//! [`outbound::LINES`] of them, by outbox and within that by age, from behind one that is named: so
 //! a page costs the same however much there is.
 //!
 //! Answers to: WCAG 2.2 AA.
@@ -31,8 +32,8 @@ pub(crate) fn past(handling: Handling, count: usize) -> &'static str {
         Handling::Hold => "held",
         Handling::Release => "released",
         Handling::Retry => "tried again now",
-        Handling::Return if count == 1 => "given back to who sent it",
-        Handling::Return => "given back to who sent them",
+        Handling::Return if count == 1 => "returned to its sender",
+        Handling::Return => "returned to their senders",
         Handling::Delete => "deleted",
     }
 }

@@ -25,7 +25,8 @@ pub(crate) enum Progress {
     Taken,
     /// The job is done: this is the reply.
     Reply(Reply),
-    /// The job is done: the browser goes to that path, whose page tells this, and how to undo it.
+    /// The job is done: the browser goes to that path. The page there tells this, and how to undo
+    /// it.
     Redirect(String, Said),
     /// The reply begins with this. The job goes on when more of it is wanted.
     Begin(Stream),
@@ -35,7 +36,7 @@ pub(crate) enum Progress {
     End(End),
 }
 
-/// The reply that sends the browser to `path`, whose page tells this by a session.
+/// The reply that sends the browser of a session to `path`. The page there tells this.
 pub(crate) fn redirect(path: &str, said: Said, session: &Digest, sessions: &mut Sessions) -> Reply {
     answer::elsewhere_told(path, sessions.say(session, said))
 }

@@ -63,8 +63,8 @@ pub enum Request {
     /// A message is to come in pieces, in a form of this type; with a ticket, if the client is not
     /// logged out.
     Write(Option<Ticket>, String),
-    /// A client with a ticket wants another password: what its form carries, and what is kept of the
-    /// new one, if the old one was proved.
+    /// A client with a ticket wants another password: what its form carries, and what is kept of
+    /// the new one, if the old one was proved.
     SetPassword(Ticket, String, Result<Secrets, NotProved>),
     /// A piece of the message with this number has come.
     Piece(u64, Piece),

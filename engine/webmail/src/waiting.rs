@@ -58,7 +58,7 @@ impl Waiting {
         let account = self.turns.remove(self.next_turn(handlers)?)?;
         let of_account = self.of_accounts.get_mut(&account);
         let Some((request, of_account)) = of_account.and_then(|all| Some((all.pop_front()?, all))) else {
-            unreachable!("an account whose turn comes has a request");
+            unreachable!("an account that has a turn has a request");
         };
         if of_account.is_empty() {
             self.of_accounts.remove(&account);

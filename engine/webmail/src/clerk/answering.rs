@@ -60,7 +60,8 @@ impl Answering {
         Ok(0)
     }
 
-    /// A part of the message has come. `answers`: as the draft says. Returns whether that was enough.
+    /// A part of the message has come. `answers`: as the draft says. Returns whether that was
+    /// enough.
     pub(super) fn body_arrived(&mut self, body: &Body, answers: Option<Key>) -> bool {
         let Some(read) = &mut self.read else { unreachable!("no part was asked for") };
         read.beginning.arrived(body.bytes());

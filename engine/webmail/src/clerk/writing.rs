@@ -208,7 +208,7 @@ impl Writing {
         0
     }
 
-    /// A part of what it answers, or of the draft whose files are copied.
+    /// A part has come of what it answers, or of the draft from which files are copied.
     pub(super) fn body_arrived(&mut self, body: &Body) {
         if let Some(copying) = &mut self.copying {
             return copying.body_arrived(body, &mut self.message);

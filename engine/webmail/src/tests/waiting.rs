@@ -17,7 +17,7 @@ fn push(waiting: &mut Waiting, session: u32, account: u64) -> bool {
     waiting.push(ticket, Box::new(request)).is_ok()
 }
 
-/// The sessions whose requests are taken up, one after the other.
+/// The sessions of the requests that are taken up, one after the other.
 fn taken_up(waiting: &mut Waiting, handlers: impl Fn(AccountId) -> usize) -> Vec<usize> {
     let next = || waiting.pop(&handlers).map(|(ticket, _)| ticket.frame.index());
     core::iter::from_fn(next).collect()
