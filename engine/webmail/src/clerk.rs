@@ -270,20 +270,20 @@ impl Job {
                     | Job::Settings(_)
                     | Job::Note(_)
                     | Job::SetPassword(_)
-                    | Job::Listen => {}
+                    | Job::Listen => unreachable!("it reads no message"),
                 }
                 cx.store_mut().give_back(body);
             }
             Outcome::Refused(refusal) => self.refused(refusal),
-            Outcome::Filed(filed) => {
-                if let Job::Change(changes) = self {
-                    changes.filed(filed);
-                }
-            }
+            Outcome::Filed(filed) => match self {
+                Job::Change(changes) => changes.filed(filed),
+                // It moves the messages of a mailbox until none is left.
+                Job::Mailboxes(_) => {}
+                _ => unreachable!("it moves no message"),
+            },
             Outcome::Delivered => {
-                if let Job::Write(writing) = self {
-                    writing.delivered();
-                }
+                let Job::Write(writing) = self else { unreachable!("it delivers no message") };
+                writing.delivered();
             }
             Outcome::Changed | Outcome::MailboxCreated(_) if let Job::Mailboxes(boxes) = self => boxes.changed(),
             Outcome::Changed | Outcome::Room | Outcome::AccountCreated(_) | Outcome::MailboxCreated(_) => {}

@@ -361,7 +361,8 @@ impl Clerks {
     /// Another core has heard what the handler of this frame told it. Whether all have.
     pub fn heard(&mut self, frame: FrameId) -> bool {
         self.at_work.get_mut(frame).is_some_and(|handler| {
-            handler.unheard = handler.unheard.saturating_sub(1);
+            assert!(handler.unheard > 0, "each core answers once");
+            handler.unheard -= 1;
             handler.unheard == 0
         })
     }
