@@ -117,7 +117,7 @@ impl InUse {
             memory: parts.memory.held(),
             uncharged: uncharged.sum(),
             bodies: services.web.held(),
-            blocks: queues.blocks - pools.free_blocks(),
+            blocks: queues.blocks - pools.unheld_blocks(),
             send_queues: queues.send_queues - pools.free_send_queues(),
             receive_queues: queues.receive_queues - pools.free_receive_queues(),
             frames_away: parts.connections.net().frames_away() + sending.under_way(),

@@ -121,6 +121,11 @@ impl BlockPool {
         self.free.len()
     }
 
+    /// The same, and those that the card has let go of since. Looks at all retired ones.
+    pub(super) fn unheld(&self) -> usize {
+        self.free.len() + self.retired.iter().filter(|block| Arc::strong_count(block) == 1).count()
+    }
+
     /// Blocks that sending may take.
     pub(super) fn free_for_sending(&self) -> usize {
         self.free.len().saturating_sub(RECEIVE_RESERVE)

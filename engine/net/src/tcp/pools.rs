@@ -57,9 +57,14 @@ impl Pools {
         }
     }
 
-    /// Blocks that nobody holds.
+    /// Blocks that are free at once.
     pub fn free_blocks(&self) -> usize {
         self.blocks.free()
+    }
+
+    /// Blocks that are free, or will be when the next one is given back: nothing holds them.
+    pub fn unheld_blocks(&self) -> usize {
+        self.blocks.unheld()
     }
 
     /// A block to be filled and handed to [`super::Tcb::send_piece`], which saves a copy. `None` when sending must wait.

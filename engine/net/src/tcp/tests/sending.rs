@@ -117,6 +117,25 @@ fn a_block_that_the_card_still_reads_is_never_written_to_nor_lent_again() {
 }
 
 #[test]
+fn block_that_the_card_has_let_go_of_is_held_by_nothing() {
+    let mut talk = Conversation::established();
+    let mut on_card = alloc::vec::Vec::new();
+    talk.tcb.send(talk.now, b"all", &mut talk.pools);
+    let limits = talk.limits;
+    let sent = talk.tcb.output(talk.now, limits, &talk.pools, &mut |_, pieces: &[Piece]| {
+        on_card.extend_from_slice(pieces);
+        Ok(())
+    });
+    assert!(sent.is_ok());
+    talk.peer(". 1:1 ack 4");
+    let free = talk.pools.free_blocks();
+    assert_eq!(talk.pools.unheld_blocks(), free, "the card reads it");
+    drop(on_card);
+    assert_eq!((talk.pools.unheld_blocks(), talk.pools.free_blocks()), (free + 1, free));
+    talk.lent_nothing();
+}
+
+#[test]
 fn a_long_reply_goes_out_in_full_segments_as_the_initial_window_allows() {
     let mut talk = Conversation::established();
     talk.write(25_500);
