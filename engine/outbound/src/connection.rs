@@ -276,6 +276,11 @@ impl OutboundConnection {
         self.messages < MESSAGES_MAX && now.since(self.since) < KEPT_LONGEST
     }
 
+    /// Whether its message is the first one.
+    pub(super) fn has_first_message(&self) -> bool {
+        self.messages == 1
+    }
+
     /// All outcomes of its message are told, which are returned. It waits for another message.
     pub(super) fn keep(&mut self) -> Outcomes {
         self.usage = ConnectionUse::Kept;

@@ -4,7 +4,7 @@
 //! ```text
 //!   opened ─▸ sorted ─┬─▸ brought, handed, delivered: to an account here, or a report ─▸ marked ─┐
 //!               ▴     ├─▸ hashed, sealed: the ARC set of a message to be forwarded ──────────────┤
-//!               │     ├─▸ sought, inquired, called, spoken: to a host that takes it ───▸ marked ─┤
+//!               │     ├─▸ permitted, sought, inquired, called, spoken: to a host ──────▸ marked ─┤
 //!               │     ├─▸ forgotten: the note of a delivery that cannot be repeated ─────────────┤
 //!               │     └─▸ removed, or left to wait                                               │
 //!               └────────────────────────────────────────────────────────────────────────────────┘
@@ -78,7 +78,7 @@ pub(super) struct Courier {
     notes: ArrivalNotes,
     /// What is said of a message that is forwarded.
     seal: ArcSeal,
-    /// There is one from [`Stage::Sought`] on until all recipients on it are settled; and while a
+    /// There is one from [`Stage::Permitted`] on until all recipients on it are settled; and while a
     /// connection is kept.
     road: Option<Road>,
     destination_try: DestinationTry,
@@ -145,6 +145,7 @@ impl Courier {
                 Stage::Hashed => self.hash(cx),
                 Stage::Marked => self.mark(cx),
                 Stage::Forgotten => self.notes.forget(cx).map(|()| StepResult::Waits),
+                Stage::Permitted => Ok(self.ask_to_call(cx)),
                 Stage::Sought => Ok(self.seek(cx)),
                 Stage::Inquired => Ok(self.inquire(cx)),
                 Stage::Called => Ok(self.call(cx)),
@@ -290,7 +291,7 @@ impl Courier {
         match self.stage {
             Stage::Opened | Stage::Hashed | Stage::Sealed => Way::Over(Some(Instant::START)),
             Stage::Spoken if self.connection.as_ref().is_some_and(|connection| connection.is_said()) => Way::Waits,
-            Stage::Sought | Stage::Inquired | Stage::Called | Stage::Spoken => {
+            Stage::Permitted | Stage::Sought | Stage::Inquired | Stage::Called | Stage::Spoken => {
                 if let Some(inquiry) = &mut self.inquiry {
                     inquiry.hang_up(cx);
                 }
@@ -302,6 +303,20 @@ impl Courier {
             }
             _ => Way::Waits,
         }
+    }
+
+    /// Whether it has leave to a destination and no host has accepted a connection.
+    pub(super) fn is_calling(&self, key: u64) -> bool {
+        matches!(self.stage, Stage::Sought | Stage::Inquired | Stage::Called)
+            && self.road.as_ref().is_some_and(|road| road.key() == key)
+    }
+
+    /// Another core waits for a connection that this one was about to make. The entry waits for the
+    /// next.
+    pub(super) fn give_way(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+        let Some(road) = &self.road else { unreachable!("the attempt is on no road") };
+        self.destination_try = DestinationTry::Behind(road.destination().into());
+        self.called_back(cx)
     }
 
     /// The attempt that goes on with a connection that was kept, when this one is over.

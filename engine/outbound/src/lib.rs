@@ -29,6 +29,7 @@
 //! | `smarthosts` | the hosts that send it on instead, where the configuration names such |
 //! | `connection` | the connection to a host, over TLS if possible, for one message or more |
 //! | `tallying` | how often TLS was had with hosts, and why not |
+//! | `calls` | the connections of this core, and what owners of destinations have told |
 //! | `state` | which entry waits for what, and which is next |
 //! | `shares` | how many attempts an account may have |
 //! | `context` | what all of this works with |
@@ -54,6 +55,7 @@ extern crate alloc;
 mod arrivals;
 mod attempt;
 mod authentic;
+mod calls;
 mod connection;
 mod context;
 mod courier;
@@ -91,7 +93,9 @@ use channel::Ticket;
 use connections::{Owner, Stir};
 use machine::{Instant, Micros};
 use relay::QueueIds;
+use relay::destinations::{Ended, Leave};
 use resolver::{Known, QuestionNumber};
+use shards::{CallEvent, CallTold};
 use store::{AccountId, Outcome, Store, Uid};
 use tasks::{Entry, FrameId, FrameTable, Subsystem};
 
@@ -122,6 +126,8 @@ tasks::points! {
     Signed,
     /// A delivery attempt: it is known what was asked about a name.
     NameKnown,
+    /// A delivery attempt: it has leave to make a connection, or the destination is down.
+    Leave,
 }
 
 /// When the store is asked again at the latest that has refused something.
@@ -235,7 +241,7 @@ impl Outbound {
             (Some(Point::Attempt), Some(_)) => {
                 step(frame, attempts, queue, parts, |courier, cx| courier.woken(outcome, cx));
             }
-            (Some(Point::Signed | Point::NameKnown) | None, _) => {
+            (Some(Point::Signed | Point::NameKnown | Point::Leave) | None, _) => {
                 unreachable!("the store was not asked at {entry:?}")
             }
         }
@@ -244,6 +250,11 @@ impl Outbound {
     /// This came of a question of the attempt of this frame.
     pub fn name_known(&mut self, frame: FrameId, number: QuestionNumber, known: Known, parts: &mut Context<'_>) {
         self.step(frame, parts, |courier, cx| courier.name_known(number, known, cx));
+    }
+
+    /// Owners of destinations have told this core something.
+    pub fn hear(&mut self, parts: &mut Context<'_>) {
+        hear(&mut self.attempts, &mut self.queue, parts);
     }
 
     /// Something has happened to the connection of the attempt of this frame.
@@ -266,8 +277,43 @@ impl Outbound {
     }
 }
 
-/// An attempt does something, and if that was all, the one that goes on with its connection does.
+/// An attempt does something, and so do those that owners of destinations tell something then.
 fn step(
+    frame: FrameId,
+    attempts: &mut Attempts,
+    queue: &mut Queue,
+    parts: &mut Context<'_>,
+    act: impl FnOnce(&mut Courier, &mut AttemptCx<'_, '_>) -> Way,
+) {
+    step_one(frame, attempts, queue, parts, act);
+    hear(attempts, queue, parts);
+}
+
+/// What owners of destinations have told this core. Leave that no attempt waits for goes back.
+fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut Context<'_>) {
+    while let Some(told) = parts.store.next_called() {
+        let (at, destination, leave) = match told {
+            CallTold::Keeps(destination, keeps) => {
+                let has_more = queue.calls.keeps(destination, keeps);
+                let calling = attempts.iter().find(|(_, courier)| courier.is_calling(destination));
+                if let Some(frame) = calling.map(|(frame, _)| frame).filter(|_| has_more) {
+                    step_one(frame, attempts, queue, parts, Courier::give_way);
+                }
+                continue;
+            }
+            CallTold::Leave(at, destination, leave) => (at, destination, leave),
+        };
+        let mut leave = Some(leave);
+        step_one(at.frame, attempts, queue, parts, |courier, cx| courier.leave_told(destination, &mut leave, cx));
+        if let Some(Leave::Granted(_)) = leave {
+            let event = CallEvent::Ended { how: Ended::Unknown, now: parts.turn.now, random: 0 };
+            parts.store.tell_of_call(destination, event);
+        }
+    }
+}
+
+/// An attempt does something, and if that was all, the one that goes on with its connection does.
+fn step_one(
     mut frame: FrameId,
     attempts: &mut Attempts,
     queue: &mut Queue,

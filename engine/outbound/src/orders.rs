@@ -256,7 +256,7 @@ impl Order {
             }
             Work::Handle(handle) => {
                 if handle.handling == Handling::Retry {
-                    cx.queue.call_again(&domain);
+                    cx.queue.call_again(&domain, cx.parts.store);
                 }
                 handle.take_up(place, cx);
             }
@@ -350,7 +350,7 @@ impl Handle {
             }
             Which::Domain(domain) => {
                 if self.handling == Handling::Retry {
-                    cx.queue.call_again(domain);
+                    cx.queue.call_again(domain, cx.parts.store);
                 }
                 Queue::mark_of(domain, &cx.parts.store.own.store)
             }

@@ -40,6 +40,10 @@ pub(super) struct Road {
     /// The recipients that it is for, as bits.
     together: u16,
     random: u64,
+    /// By which the owner of the destination knows it.
+    key: u64,
+    /// The owner has given leave to make a connection, which counts until it is told otherwise.
+    has_leave: bool,
     knowledge: Knowledge,
     /// The question to name servers that is not answered yet.
     asked: Option<(QuestionNumber, Question)>,
@@ -91,13 +95,15 @@ pub(super) enum Readability {
 }
 
 impl Road {
-    /// To a destination, for these recipients.
-    pub(super) fn to(destination: String, leaving: Leaving, together: u16, random: u64) -> Road {
+    /// To a destination, which its owner knows by this key, for these recipients.
+    pub(super) fn to(destination: String, key: u64, leaving: Leaving, together: u16, random: u64) -> Road {
         Road {
             destination,
             leaving,
             together,
             random,
+            key,
+            has_leave: false,
             knowledge: Knowledge::default(),
             asked: None,
             hosts: VecDeque::new(),
@@ -109,6 +115,21 @@ impl Road {
     /// The key of the destination.
     pub(super) fn destination(&self) -> &str {
         &self.destination
+    }
+
+    /// By which the owner of the destination knows it.
+    pub(super) fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// The owner of the destination gives leave to make a connection.
+    pub(super) fn granted(&mut self) {
+        self.has_leave = true;
+    }
+
+    /// Whether it has.
+    pub(super) fn has_leave(&self) -> bool {
+        self.has_leave
     }
 
     /// What has nothing to do with another attempt's.

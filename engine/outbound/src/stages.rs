@@ -35,6 +35,8 @@ pub(super) enum Stage {
     Marked,
     /// The note of a delivery that cannot be repeated is to be removed.
     Forgotten,
+    /// The owner of the destination is to give leave to make one more connection.
+    Permitted,
     /// The hosts that take mail for these recipients are to be looked up.
     Sought,
     /// The policy (MTA-STS) of the recipients' domain is to be fetched.

@@ -9,11 +9,13 @@ use core::num::NonZeroU64;
 
 use machine::Instant;
 use relay::QueueIds;
-use relay::destinations::{self, Destinations, Limits};
+use relay::destinations::Grant;
 use relay::tally::Tally;
+use shards::{Archive, CallEvent};
 use store::{AccountId, OUTBOX, Store, Uid};
 use tasks::{DelayQueue, FrameId};
 
+use super::calls::Calls;
 use super::context::Config;
 use super::policies::Policies;
 use super::shares::{ATTEMPTS_MAX, Shares};
@@ -27,9 +29,6 @@ mod tests;
 /// Messages of outboxes that a core looks at in a turn when it begins to serve.
 pub(super) const LOOKED_AT_MAX: usize = 1024;
 
-/// Destinations of which something is known, and connections to each.
-const DESTINATIONS: Limits = Limits { destinations: 4096, connections: 4 };
-
 /// What is to leave from the outboxes of a core.
 pub(super) struct Queue {
     pub(super) config: Config,
@@ -42,7 +41,7 @@ pub(super) struct Queue {
     /// store has refused something that they ask for again, and those with more to compute.
     again: Vec<FrameId>,
     again_at: Instant,
-    pub(super) destinations: Destinations,
+    pub(super) calls: Calls,
     pub(super) policies: Policies,
     pub(super) tally: Tally,
     /// What waits until somebody leaves the road to this destination.
@@ -90,7 +89,7 @@ impl Queue {
             deadlines: DelayQueue::with_capacity(ATTEMPTS_MAX, now),
             again: Vec::new(),
             again_at: now,
-            destinations: Destinations::new(DESTINATIONS),
+            calls: Calls::default(),
             policies: Policies::default(),
             tally: Tally::default(),
             behind: BTreeMap::new(),
@@ -198,9 +197,10 @@ impl Queue {
     }
 
     /// The destination of what is for this domain is left alone no longer.
-    pub(super) fn call_again(&mut self, domain: &str) {
+    pub(super) fn call_again(&mut self, domain: &str, store: &mut Archive) {
         let destination = smarthosts::destination(domain, self.config.way_to(domain));
-        self.destinations.call_again(&destination);
+        self.calls.call_again(&destination);
+        store.tell_of_call(store.own.facts.destination(&destination), CallEvent::ToBeTried);
     }
 
     /// What waited at such a destination is due, so many entries at most.
@@ -233,10 +233,24 @@ impl Queue {
         DomainMark(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
     }
 
-    /// Somebody leaves a road. Who waits for that is next.
-    pub(super) fn road_left(&mut self, destination: &str, how: destinations::Ended, now: Instant, random: u64) {
-        self.destinations.ended(destination, how, now, random);
+    /// An attempt at a destination is over. The entry that waits for that is next.
+    pub(super) fn road_left(&mut self, destination: &str, has_leave: bool) {
+        self.calls.ended(destination, has_leave);
         self.let_next_try(destination);
+    }
+
+    /// The attempt that has asked for leave to a destination has it. The next one may ask.
+    pub(super) fn leave_granted(&mut self, destination: &str, grant: Grant) {
+        if self.calls.granted(destination, grant) {
+            self.let_next_try(destination);
+        }
+    }
+
+    /// The attempt that has asked for leave to a destination is over: that is down until then.
+    pub(super) fn is_down(&mut self, destination: &str, until: Instant) {
+        self.calls.ended(destination, false);
+        self.calls.is_down(destination, until);
+        self.leave_alone(destination);
     }
 
     /// A courier goes on in the next turn, which is to come by then.
@@ -270,7 +284,7 @@ impl Queue {
     }
 
     fn let_try_where_nobody_is(&mut self, destination: &str) {
-        if !self.destinations.is_called(destination) {
+        if !self.calls.is_called(destination) {
             self.let_next_try(destination);
         }
     }
@@ -278,8 +292,8 @@ impl Queue {
     /// An attempt has ended without a try at a destination, and it is not known which that was. At
     /// each destination without an attempt the next entry may try: else it would wait for none.
     fn let_others_try(&mut self) {
-        let Queue { behind, destinations, .. } = self;
-        let free: Vec<String> = behind.keys().filter(|name| !destinations.is_called(name)).cloned().collect();
+        let Queue { behind, calls, .. } = self;
+        let free: Vec<String> = behind.keys().filter(|name| !calls.is_called(name)).cloned().collect();
         free.iter().for_each(|destination| self.let_next_try(destination));
     }
 
@@ -297,7 +311,7 @@ impl Queue {
 
     /// Messages get through there. Another entry that waits may try by a road of its own.
     pub(super) fn road_is_good(&mut self, destination: &str) {
-        if self.destinations.reached(destination) {
+        if self.calls.reached(destination) {
             self.let_next_try(destination);
         }
     }

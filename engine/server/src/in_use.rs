@@ -65,6 +65,8 @@ in_use! {
     visits,
     /// Letters that are brought to others.
     couriers,
+    /// Connections to destinations of mail, of all cores, that this core has granted.
+    granted,
     /// Pages that are told of changes of this core's mail.
     listeners,
     /// Bytes that clients make the core keep, of what is charged to them.
@@ -113,6 +115,7 @@ impl InUse {
             kept_for_signatures: parts.signer.kept_bytes(),
             visits: services.webmail.clerks.under_way(),
             couriers: services.outbound.under_way(),
+            granted: parts.store.own.facts.connections(),
             listeners: services.webmail.clerks.listeners(),
             memory: parts.memory.held(),
             uncharged: uncharged.sum(),

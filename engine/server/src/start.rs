@@ -93,8 +93,9 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
 
 /// What is known of hosts elsewhere: nothing yet.
 fn facts(configuration: &Configuration, secret: &[u8; 32]) -> Facts {
-    let key = secret.first_chunk().copied().unwrap_or_default();
-    Facts::new(configuration.abuse.greylist.map(|delay| Greylist::new(delay, key)))
+    let keys = [secret.first_chunk(), secret.last_chunk()].map(|key| key.copied().unwrap_or_default());
+    let [of_origins, of_destinations] = keys;
+    Facts::new(configuration.abuse.greylist.map(|delay| Greylist::new(delay, of_origins)), of_destinations)
 }
 
 fn announce(cores: u8, sizes: &Sizes, card: &Card, machine: &mut impl Machine) {

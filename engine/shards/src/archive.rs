@@ -1,22 +1,24 @@
 //! The store of a core, and the way to those of all others.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use machine::{CoreId, Disk};
+use machine::{CoreId, Disk, Instant};
+use relay::destinations::Leave;
 use store::{AccountId, Body, INBOX, Outcome, Owners, Recipient, Refusal, State, Store, Uid, UidRange, Wake};
 use tasks::Continuation;
 
 use crate::allowances::Allowances;
 use crate::ask::{GiveBack, Question, Subject};
+use crate::calling::{CallEvent, CallNews, CallTold, MayCall};
 use crate::desk::Desk;
 use crate::distant::Distant;
 use crate::facts::Facts;
 use crate::known::{self, Accounts, Changed, KnownAccount};
 use crate::maildrop::{Maildrop, Maildrops};
-use crate::messages::{Limits, Request, Status};
+use crate::messages::{Event, Limits, News, Request, Status};
 use crate::owned::Owned;
 use crate::question::{Asked, Reply};
 use crate::spread::Spread;
@@ -30,6 +32,8 @@ pub struct Archive {
     /// Accounts of this core's whose password has changed, and whose sessions here have not been
     /// ended.
     pub(crate) outdated: Vec<AccountId>,
+    /// What owners of destinations of mail have told, and nothing has heard.
+    called: VecDeque<CallTold>,
     /// Not there where there is no other core.
     pub(crate) elsewhere: Option<Elsewhere>,
 }
@@ -91,7 +95,7 @@ impl Archive {
             recipients: Vec::with_capacity(limits.store.recipients),
         });
         let own = Owned { store, maildrops: Maildrops::new(cores), allowances: Allowances::default(), facts };
-        Archive { core, owners: Owners::ONE, own, outdated: Vec::new(), elsewhere }
+        Archive { core, owners: Owners::ONE, own, outdated: Vec::new(), called: VecDeque::new(), elsewhere }
     }
 
     /// How the store is that this core's clients depend on.
@@ -197,6 +201,40 @@ impl Archive {
             Some(GiveBack::Maildrop(maildrop)) => self.close_maildrop(maildrop),
             None => {}
         }
+    }
+
+    /// Asks the owner of a destination of mail whether one more connection may be made there. `None`:
+    /// [`Archive::next_called`] tells it later.
+    pub fn ask_to_call(&mut self, destination: u64, at: Continuation, now: Instant) -> Option<Leave> {
+        let question = MayCall { destination, core: self.core, at, now };
+        match self.ask_owner(question, at)?? {
+            CallTold::Leave(_, _, leave) => Some(leave),
+            CallTold::Keeps(..) => unreachable!("no reply to a question"),
+        }
+    }
+
+    /// Tells the owner of a destination of mail what was found out about it.
+    pub fn tell_of_call(&mut self, destination: u64, event: CallEvent) {
+        self.ask_owner(CallNews { destination, core: self.core, event }, CallNews::NOWHERE);
+    }
+
+    /// What the owner of a destination of mail tells this core next; what this core has to tell
+    /// others goes to them.
+    pub fn next_called(&mut self) -> Option<CallTold> {
+        while let Some(told) = self.own.facts.destinations.next_told() {
+            let (core, told) = CallTold::of(told);
+            match &mut self.elsewhere {
+                Some(elsewhere) if core != self.core => elsewhere.desk.tell(core, News::Called(told)),
+                _ => self.called.push_back(told),
+            }
+        }
+        self.called.pop_front()
+    }
+
+    /// The owner of a destination of mail has told this.
+    pub(crate) fn called(&mut self, told: Option<CallTold>) -> Option<Event> {
+        self.called.push_back(told?);
+        Some(Event::Called)
     }
 
     /// As [`store::Store::read`], of the inbox.

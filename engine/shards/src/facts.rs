@@ -5,19 +5,46 @@
 //!
 //! [`Subject::Elsewhere`]: crate::Subject::Elsewhere
 
+use core::hash::Hasher;
+
 use machine::Instant;
 use mail::{Greylist, Origin, Triplet};
+use relay::destinations::{Destinations, Limits};
+use siphasher::sip::SipHasher13;
+use tasks::Continuation;
+
+/// Connections of the machine to a destination of mail.
+pub const CONNECTIONS_MAX: u16 = 4;
+
+/// Destinations of which a core knows something, and connections to each.
+const DESTINATIONS: Limits = Limits { destinations: 4096, connections: CONNECTIONS_MAX };
 
 /// What a core knows of those hosts elsewhere that are its own to know.
 pub struct Facts {
     /// Which senders are known, and which messages were deferred; if any are.
     greylist: Option<Greylist>,
+    /// Where mail goes.
+    pub(crate) destinations: Destinations<Continuation>,
+    key: [u8; 16],
 }
 
 impl Facts {
-    /// Nothing is known.
-    pub fn new(greylist: Option<Greylist>) -> Facts {
-        Facts { greylist }
+    /// Nothing is known. `key`: random, and the same on all cores.
+    pub fn new(greylist: Option<Greylist>, key: [u8; 16]) -> Facts {
+        Facts { greylist, destinations: Destinations::new(DESTINATIONS), key }
+    }
+
+    /// How the owners of destinations of mail know one of them. `name`: a domain in lower case, or
+    /// a smarthost.
+    pub fn destination(&self, name: &str) -> u64 {
+        let mut hasher = SipHasher13::new_with_key(&self.key);
+        hasher.write(name.as_bytes());
+        hasher.finish()
+    }
+
+    /// Connections to destinations that cores have, or may make, by leave of this one.
+    pub fn connections(&self) -> usize {
+        self.destinations.connections()
     }
 
     /// Whether messages from origins that are not known are deferred.

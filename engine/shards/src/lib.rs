@@ -16,6 +16,7 @@
 //! | `messages`, `purpose`, `point` | what travels, and where something waits for it |
 //! | `ask`, `question` | questions to the owner of an account or fact; the list of them |
 //! | `usage`, `sending`, `opening`, `greylisting` | one question each, and its reply |
+//! | `calling` | the questions about a destination of mail, and what its owner tells |
 //! | `owned`, `allowances`, `maildrop` | what an owner has of accounts |
 //! | `facts` | what an owner knows of hosts elsewhere |
 //! | `known` | what all cores know of accounts |
@@ -44,6 +45,7 @@ extern crate alloc;
 mod allowances;
 mod archive;
 mod ask;
+mod calling;
 mod desk;
 mod distant;
 mod facts;
@@ -65,7 +67,8 @@ mod usage;
 pub use allowances::{Daily, Met, Occurrence, Verdict};
 pub use archive::Archive;
 pub use ask::{GiveBack, Question, Subject};
-pub use facts::Facts;
+pub use calling::{CallEvent, CallTold};
+pub use facts::{CONNECTIONS_MAX, Facts};
 pub use greylisting::{Greylisted, MayCome};
 pub use known::KnownAccount;
 pub use maildrop::{Maildrop, Maildrops, NotOpened};

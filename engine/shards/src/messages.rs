@@ -10,6 +10,7 @@ use store::{
 };
 use tasks::{Continuation, FrameId};
 
+use crate::calling::CallTold;
 use crate::known::{Accounts, Changed};
 use crate::maildrop::Maildrop;
 use crate::purpose::Purpose;
@@ -41,6 +42,8 @@ pub enum Event {
     PasswordKnown(FrameId),
     /// The reply to a question of the frame that waits at this point.
     Replied(Continuation, Reply),
+    /// Owners of destinations of mail have told something ([`crate::Archive::next_called`]).
+    Called,
     /// Mail is served from now on.
     Serve,
     /// The machine is asked to stop.
@@ -131,6 +134,8 @@ pub(crate) enum News {
     Prepared(Letter),
     /// The reply to a question of the frame that waits at this point.
     Replied(Continuation, Reply),
+    /// What is to be known of a destination of mail.
+    Called(CallTold),
     /// The password of an account is another; the clerk of this frame wants to know when that is
     /// known.
     Password(FrameId, Arc<Changed>),

@@ -5,6 +5,7 @@
 //! list.
 
 use crate::ask::{GiveBack, Question};
+use crate::calling::{CallNews, MayCall};
 use crate::greylisting::MayCome;
 use crate::opening::OpenMaildrop;
 use crate::owned::Owned;
@@ -57,4 +58,8 @@ questions! {
     Maildrop(OpenMaildrop),
     /// Whether a message may come in, or is deferred.
     MayCome(MayCome),
+    /// Whether one more connection may be made to a destination of mail.
+    MayCall(MayCall),
+    /// Something was found out about such a destination.
+    CallNews(CallNews),
 }

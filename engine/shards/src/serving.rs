@@ -11,13 +11,14 @@ use tasks::FrameId;
 use crate::archive::{Archive, Elsewhere};
 use crate::known::Changed;
 use crate::messages::{Event, Kind, Message, News, Request};
+use crate::question::Reply;
 
 impl Archive {
     /// Another core has sent this. What concerns more than the stores comes back.
     pub fn message_arrived(&mut self, from: CoreId, message: Message) -> Option<Event> {
         match message.0 {
             Kind::Request(Request::PasswordKnown(frame)) => return Some(Event::PasswordKnown(frame)),
-            Kind::Request(request) => self.requested(from, request),
+            Kind::Request(request) => return self.requested(from, request),
             Kind::News(news) => return self.news_arrived(from, news),
             Kind::Errand(errand) => self.own.store.errand_arrived(from, errand),
             Kind::Answer(answer) => self.own.store.answer_arrived(answer),
@@ -47,16 +48,18 @@ impl Archive {
         store.has_errands() || store.has_answers() || self.elsewhere.as_ref().is_some_and(has_messages)
     }
 
-    fn requested(&mut self, from: CoreId, request: Request) {
+    fn requested(&mut self, from: CoreId, request: Request) -> Option<Event> {
         let Some(elsewhere) = &mut self.elsewhere else { unreachable!("a core that is alone is asked nothing") };
         match request {
             Request::Asked(at, asked) => {
                 let reply = asked.answer(&mut self.own);
                 elsewhere.desk.tell(from, News::Replied(at, reply));
+                return self.own.facts.destinations.has_told().then_some(Event::Called);
             }
             Request::CloseMaildrop(maildrop) => self.own.maildrops.close(&maildrop),
             request => elsewhere.desk.requested(from, request, &mut self.own.store),
         }
+        None
     }
 
     fn news_arrived(&mut self, from: CoreId, news: News) -> Option<Event> {
@@ -65,6 +68,9 @@ impl Archive {
             News::PageDone(page) => elsewhere.distant.page_done(page),
             News::Woken(purpose, wake) => elsewhere.distant.woken(purpose, wake),
             News::Prepared(letter) => elsewhere.distant.prepared(letter),
+            News::Replied(_, Reply::CallNews(())) => {}
+            News::Replied(_, Reply::MayCall(told)) => return self.called(told),
+            News::Called(told) => return self.called(Some(told)),
             News::Replied(at, reply) => return Some(Event::Replied(at, reply)),
             News::Status(status) => elsewhere.distant.status_changed(from, status),
             News::Password(frame, changed) => {

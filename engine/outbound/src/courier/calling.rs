@@ -2,23 +2,27 @@
 //! kept for the next message to the same destination.
 //!
 //! Invariants:
-//! - A connection is kept only while an entry waits for one to this destination.
+//! - A connection is kept only while an entry waits for one to this destination, and no other core
+//!   does that has fewer (`calls`).
 //! - While the marks of one message are on their way to the disk, nothing is said on the
 //!   connection. If the peer has something to say then, the connection is ended.
 //! - A message for which the connection turns out to be over goes by another at once, if no host
 //!   has heard of it.
 
 use connections::Stir;
-use relay::destinations::Ended;
+use relay::destinations::{Ended, Leave};
 use relay::{Letter, Lost};
+use shards::CallEvent;
 use store::Refusal;
 
+use crate::Point;
 use crate::attempt::AttemptCx;
 use crate::connection::{ConversationStep, KEPT_PATIENCE, OutboundConnection};
 use crate::inquiring::Fetching;
 use crate::road::{HostAnswer, HostLookup, NextHost, Readability, Road, come_of};
-use crate::stages::{Come, Stage, StepResult};
+use crate::stages::{Come, Stage, StepResult, Way};
 use crate::standing::State;
+use crate::state::DestinationTry;
 use crate::waiting::Place;
 use crate::why::Why;
 
@@ -28,6 +32,50 @@ impl Courier {
     fn road(&mut self) -> &mut Road {
         let Some(road) = &mut self.road else { unreachable!("the attempt is on no road") };
         road
+    }
+
+    /// Asks the owner of the destination for leave to make a connection.
+    pub(super) fn ask_to_call(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
+        let (key, at) = (self.road().key(), cx.continuation(Point::Leave));
+        match cx.parts.store.ask_to_call(key, at, cx.parts.turn.now) {
+            Some(leave) => {
+                self.take_leave(leave, cx);
+                StepResult::GoesOn
+            }
+            None => StepResult::Waits,
+        }
+    }
+
+    /// The owner of a destination has replied, at last. What this attempt does not wait for stays
+    /// with the caller.
+    pub(crate) fn leave_told(&mut self, key: u64, leave: &mut Option<Leave>, cx: &mut AttemptCx<'_, '_>) -> Way {
+        if self.stage == Stage::Permitted
+            && self.road().key() == key
+            && let Some(leave) = leave.take()
+        {
+            self.is_waiting = false;
+            self.take_leave(leave, cx);
+            return self.go_on(cx);
+        }
+        Way::Waits
+    }
+
+    fn take_leave(&mut self, leave: Leave, cx: &mut AttemptCx<'_, '_>) {
+        match leave {
+            Leave::Granted(grant) => {
+                self.road().granted();
+                self.destination_try = DestinationTry::OnRoad;
+                self.stage = Stage::Sought;
+                cx.queue.standings.tried(self.place);
+                cx.queue.leave_granted(self.road().destination(), grant);
+            }
+            Leave::NotFor(span) => {
+                let until = cx.parts.turn.now + span;
+                let Some(road) = self.road.take() else { unreachable!("the attempt is on no road") };
+                cx.queue.is_down(road.destination(), until);
+                self.stage = self.not_before(until, road.together(), cx);
+            }
+        }
     }
 
     /// Finds out which hosts take the mail.
@@ -160,7 +208,11 @@ impl Courier {
     /// The road ends here, whatever came of it. An entry that waits for it is next.
     pub(super) fn leave_road(&mut self, how: Ended, cx: &mut AttemptCx<'_, '_>) {
         if let Some(road) = self.road.take() {
-            cx.queue.road_left(road.destination(), how, cx.parts.turn.now, road.random());
+            if road.has_leave() {
+                let event = CallEvent::Ended { how, now: cx.parts.turn.now, random: road.random() };
+                cx.parts.store.tell_of_call(road.key(), event);
+            }
+            cx.queue.road_left(road.destination(), road.has_leave());
         }
     }
 
@@ -183,6 +235,7 @@ impl Courier {
         self.connected().may_be_kept(cx.parts.turn.now)
             && cx.queue.is_serving
             && cx.queue.behind.contains_key(self.road().destination())
+            && cx.queue.calls.may_keep(self.road().destination())
     }
 
     /// What came of the message counts, and the connection waits.
@@ -191,10 +244,14 @@ impl Courier {
             unreachable!("a connection is kept where there is none")
         };
         road.count_tls(connection, cx);
+        let is_first = connection.has_first_message();
         let (came, host, reporter) = (connection.keep(), connection.host().cloned(), connection.reporter());
         came.into_iter().for_each(|(bit, outcome)| self.settle(bit, come_of(outcome, host.as_ref(), reporter), cx));
         self.stage = Stage::Sorted;
         cx.queue.deadlines.set(cx.frame, cx.parts.turn.now + KEPT_PATIENCE);
+        if is_first {
+            cx.parts.store.tell_of_call(self.road().key(), CallEvent::Reached);
+        }
         cx.queue.road_is_good(self.road().destination());
     }
 
@@ -230,8 +287,9 @@ impl Courier {
         if !self.keeps_connection() {
             return None;
         }
-        let queue = &mut *cx.queue;
-        let next = if queue.is_serving { queue.next_behind(self.road().destination()) } else { None };
+        let (queue, destination) = (&mut *cx.queue, self.road().destination());
+        let may = queue.is_serving && queue.calls.may_keep(destination);
+        let next = if may { queue.next_behind(destination) } else { None };
         match next {
             Some(place) => queue.standings.set(place, State::UnderWay),
             None => {

@@ -11,12 +11,13 @@
 //!   when all reports are delivered.
 
 use accounts::entries;
-use machine::{Micros, Turn};
-use relay::destinations::{Admission, Ended};
+use machine::{Instant, Micros, Turn};
+use relay::destinations::Ended;
 use relay::schedule::{self, Next};
 use store::{MessageInfo, OUTBOX, OutboxEntry, Packing, Refusal, State, UidRange};
 
 use crate::attempt::AttemptCx;
+use crate::calls::Admission;
 use crate::entry::{self, Entry, Fate, Nature};
 use crate::road::{Road, nobody};
 use crate::stages::{AGAIN, Come, Deed, ROOM_AGAIN, Stage, StepResult, bits};
@@ -176,18 +177,15 @@ impl Courier {
         let domain = entries::domain_of(self.entry().address(0));
         let leaving = cx.queue.config.way_to(&domain).clone();
         let destination = smarthosts::destination(&domain, &leaving);
-        match cx.queue.destinations.admit(&destination, cx.parts.turn.now) {
-            Admission::Go => {
-                self.road = Some(Road::to(destination, leaving, together, random(info, cx)));
-                self.destination_try = DestinationTry::OnRoad;
-                cx.queue.standings.tried(self.place);
-                Stage::Sought
+        let key = cx.parts.store.own.facts.destination(&destination);
+        match cx.queue.calls.admit(&destination, key, cx.parts.turn.now) {
+            Admission::Ask => {
+                self.road = Some(Road::to(destination, key, leaving, together, random(info, cx)));
+                Stage::Permitted
             }
             Admission::WaitUntil(until) => {
                 cx.queue.leave_alone(&destination);
-                bits(together).for_each(|bit| self.settle(bit, nobody(), cx));
-                self.destination_try = DestinationTry::NotBefore(until);
-                Stage::Sorted
+                self.not_before(until, together, cx)
             }
             Admission::Busy => {
                 self.round.put_off(together);
@@ -195,6 +193,13 @@ impl Courier {
                 Stage::Sorted
             }
         }
+    }
+
+    /// The destination of these recipients is not tried before this time.
+    pub(super) fn not_before(&mut self, until: Instant, together: u16, cx: &AttemptCx<'_, '_>) -> Stage {
+        bits(together).for_each(|bit| self.settle(bit, nobody(), cx));
+        self.destination_try = DestinationTry::NotBefore(until);
+        Stage::Sorted
     }
 
     /// The time since the message was first to be delivered, by the dates. The time for which the

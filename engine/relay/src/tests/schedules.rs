@@ -1,9 +1,9 @@
 //! When letters are tried again, and destinations.
 
-use machine::{Instant, Micros};
+use machine::{CoreId, Instant, Micros};
 
 use super::*;
-use crate::destinations::{Admission, Destinations, Ended, Limits};
+use crate::destinations::{Destinations, Ended, Grant, Leave, Limits, Told};
 use crate::schedule::{DELAY_NOTICE_AFTER, LIFETIME, Next, is_delay_to_be_told, next_attempt};
 
 const MINUTE: u64 = 60;
@@ -74,100 +74,205 @@ fn at(seconds: u64) -> Instant {
     Instant::START + Micros::from_secs(seconds)
 }
 
-fn table(destinations: usize) -> Destinations {
-    Destinations::new(Limits { destinations, connections: 2 })
+const A: u64 = 1;
+const B: u64 = 2;
+const C: u64 = 3;
+const ONE: CoreId = CoreId(0);
+const TWO: CoreId = CoreId(1);
+const THREE: CoreId = CoreId(2);
+
+type Table = Destinations<u32>;
+
+fn table(destinations: usize, connections: u16) -> Table {
+    Destinations::new(Limits { destinations, connections })
+}
+
+/// Whether a core may make one more connection there now. If it has to wait, 7 waits on it.
+fn may(table: &mut Table, name: u64, core: CoreId, now: Instant) -> bool {
+    matches!(table.ask(name, core, 7, now), Some(Leave::Granted(_)))
+}
+
+fn is_down(table: &mut Table, name: u64, now: Instant) -> bool {
+    matches!(table.ask(name, ONE, 7, now), Some(Leave::NotFor(_)))
+}
+
+fn told(table: &mut Table) -> Vec<Told<u32>> {
+    core::iter::from_fn(|| table.next_told()).collect()
+}
+
+/// The cores that are told that they may make a connection, and those that are to keep so many.
+fn granted_and_kept(table: &mut Table) -> (Vec<CoreId>, Vec<(CoreId, u16)>) {
+    let (mut granted, mut kept) = (Vec::new(), Vec::new());
+    for told in told(table) {
+        match told {
+            Told::Leave(core, _, 7, Leave::Granted(_)) => granted.push(core),
+            Told::Keeps(core, _, keeps) => kept.push((core, keeps)),
+            other => panic!("{other:?}"),
+        }
+    }
+    (granted, kept)
 }
 
 #[test]
 fn a_destination_has_so_many_connections_and_no_more() {
-    let mut table = table(4);
-    let admit = |table: &mut Destinations| table.admit("a.test", at(0));
-    assert_eq!(
-        [admit(&mut table), admit(&mut table), admit(&mut table)],
-        [Admission::Go, Admission::Go, Admission::Busy]
-    );
-    assert_eq!(table.admit("b.test", at(0)), Admission::Go, "others have theirs");
-    table.ended("a.test", Ended::Unknown, at(0), 0);
-    assert_eq!(admit(&mut table), Admission::Go);
-    for _ in 0..2 {
-        table.ended("a.test", Ended::Reached, at(0), 0);
+    let mut table = table(4, 2);
+    assert!(may(&mut table, A, ONE, at(0)) && may(&mut table, A, TWO, at(0)));
+    assert!(![ONE, TWO, THREE].into_iter().any(|core| may(&mut table, A, core, at(0))));
+    assert!(may(&mut table, B, ONE, at(0)), "others have theirs");
+    assert_eq!(table.connections(), 3);
+    told(&mut table);
+    table.ended(A, ONE, Ended::Unknown, at(0), 0);
+    assert_eq!(granted_and_kept(&mut table).0.len(), 1);
+    assert_eq!(table.connections(), 3);
+}
+
+#[test]
+fn nothing_is_left_of_a_destination_that_works() {
+    let mut table = table(4, 2);
+    for how in [Ended::Reached, Ended::Unknown] {
+        assert!(may(&mut table, A, ONE, at(0)) && may(&mut table, A, TWO, at(0)));
+        table.ended(A, ONE, how, at(0), 0);
+        table.ended(A, TWO, how, at(0), 0);
+        assert_eq!((table.count(), table.connections(), table.has_told()), (0, 0, false));
     }
-    table.ended("b.test", Ended::Reached, at(0), 0);
-    assert_eq!(table.count(), 0, "nothing is left to be known");
+}
+
+#[test]
+fn cores_that_wait_for_a_connection_take_turns() {
+    let mut table = table(4, 2);
+    assert!(may(&mut table, A, ONE, at(0)) && may(&mut table, A, ONE, at(0)));
+    assert!(![ONE, TWO, THREE].into_iter().any(|core| may(&mut table, A, core, at(0))));
+    // The first core is to do with none for the others, which have none.
+    assert_eq!(granted_and_kept(&mut table), (Vec::new(), Vec::from([(ONE, 1), (ONE, 0)])));
+    table.ended(A, ONE, Ended::Reached, at(1), 0);
+    assert_eq!(granted_and_kept(&mut table), (Vec::from([TWO]), Vec::new()));
+    table.ended(A, ONE, Ended::Reached, at(1), 0);
+    // It has none now, and has waited longest.
+    assert_eq!(granted_and_kept(&mut table).0, [ONE]);
+    table.ended(A, TWO, Ended::Reached, at(1), 0);
+    assert_eq!(granted_and_kept(&mut table).0, [THREE]);
+}
+
+#[test]
+fn cores_with_about_as_many_connections_keep_them() {
+    let mut table = table(4, 4);
+    assert!((0..4).all(|_| may(&mut table, A, ONE, at(0))));
+    let mut hand_over = |expected: &[(CoreId, u16)]| {
+        assert!(!may(&mut table, A, TWO, at(0)));
+        let (_, kept) = granted_and_kept(&mut table);
+        assert_eq!(kept, expected);
+        if !kept.is_empty() {
+            table.ended(A, ONE, Ended::Reached, at(0), 0);
+            assert_eq!(granted_and_kept(&mut table), (Vec::from([TWO]), Vec::new()));
+        }
+    };
+    hand_over(&[(ONE, 3)]);
+    hand_over(&[(ONE, 2)]);
+    hand_over(&[]);
+}
+
+#[test]
+fn a_core_that_asks_again_waits_once() {
+    let mut table = table(4, 1);
+    assert!(may(&mut table, A, ONE, at(0)));
+    for waiter in [1, 2, 3] {
+        assert_eq!(table.ask(A, TWO, waiter, at(0)), None);
+    }
+    table.ended(A, ONE, Ended::Reached, at(0), 0);
+    let grant = Grant { is_trial: false, keeps: 1 };
+    assert_eq!(told(&mut table), [Told::Keeps(ONE, A, 0), Told::Leave(TWO, A, 3, Leave::Granted(grant))]);
 }
 
 #[test]
 fn a_destination_that_is_down_is_left_alone_for_longer_and_longer() {
-    let mut table = table(4);
+    let mut table = table(4, 2);
     let mut now = at(0);
     let mut waits = Vec::new();
     for _ in 0..8 {
-        assert_eq!(table.admit("a.test", now), Admission::Go);
+        assert!(may(&mut table, A, ONE, now));
         let span = Micros::from_secs(60 << waits.len()).0.min(Micros::from_secs(HOUR).0);
-        table.ended("a.test", Ended::Failed, now, span / 4);
-        let Admission::WaitUntil(until) = table.admit("a.test", now) else { panic!("it is left alone") };
-        assert_eq!(table.admit("b.test", now), Admission::Go, "others are not");
-        table.ended("b.test", Ended::Reached, now, 0);
-        waits.push(until.since(now).as_secs() / 60);
-        assert_eq!(table.admit("a.test", Instant(until.0 - 1)), Admission::WaitUntil(until));
-        now = until;
+        table.ended(A, ONE, Ended::Failed, now, span / 4);
+        // On whichever core.
+        let Some(Leave::NotFor(span)) = table.ask(A, TWO, 7, now) else { panic!("it is left alone") };
+        assert!(may(&mut table, B, ONE, now), "others are not");
+        table.ended(B, ONE, Ended::Reached, now, 0);
+        waits.push(span.as_secs() / 60);
+        now = now + span;
+        assert!(is_down(&mut table, A, Instant(now.0 - 1)));
     }
     assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
     // One tries; when it comes through all may.
-    assert_eq!([table.admit("a.test", now), table.admit("a.test", now)], [Admission::Go, Admission::Busy]);
-    table.ended("a.test", Ended::Reached, now, 0);
-    assert_eq!([table.admit("a.test", now), table.admit("a.test", now)], [Admission::Go, Admission::Go]);
+    let trial = Leave::Granted(Grant { is_trial: true, keeps: 1 });
+    assert_eq!((table.ask(A, ONE, 7, now), table.ask(A, TWO, 7, now)), (Some(trial), None));
+    told(&mut table);
+    table.reached(A);
+    assert_eq!(granted_and_kept(&mut table).0, [TWO]);
+}
+
+#[test]
+fn cores_that_wait_hear_that_a_destination_is_down() {
+    let mut table = table(4, 1);
+    assert!(may(&mut table, A, ONE, at(0)));
+    assert!(!may(&mut table, A, TWO, at(0)) && !may(&mut table, A, THREE, at(0)));
+    told(&mut table);
+    table.ended(A, ONE, Ended::Failed, at(0), even(MINUTE));
+    let down = Leave::NotFor(Micros::from_secs(MINUTE));
+    assert_eq!(told(&mut table), [Told::Leave(TWO, A, 7, down), Told::Leave(THREE, A, 7, down)]);
+    assert_eq!(table.connections(), 0);
 }
 
 #[test]
 fn a_destination_that_is_left_alone_is_tried_at_once_if_somebody_wants_it() {
-    let mut table = table(2);
-    for destination in ["a.test", "b.test"] {
-        assert_eq!(table.admit(destination, at(0)), Admission::Go);
-        table.ended(destination, Ended::Failed, at(0), 0);
+    let mut table = table(2, 2);
+    for destination in [A, B] {
+        assert!(may(&mut table, destination, ONE, at(0)));
+        table.ended(destination, ONE, Ended::Failed, at(0), 0);
     }
-    table.call_again("b.test");
-    table.call_again("nobody.test");
-    assert!(matches!(table.admit("a.test", at(1)), Admission::WaitUntil(_)));
-    assert_eq!([table.admit("b.test", at(1)), table.admit("b.test", at(1))], [Admission::Go, Admission::Busy]);
-    table.ended("b.test", Ended::Failed, at(1), 0);
-    table.call_again("b.test");
-    assert_eq!((table.admit("c.test", at(2)), table.count()), (Admission::Go, 2), "it is the first to be forgotten");
-    assert!(matches!(table.admit("a.test", at(2)), Admission::WaitUntil(_)));
+    table.call_again(B);
+    table.call_again(C);
+    assert!(is_down(&mut table, A, at(1)));
+    assert!(may(&mut table, B, ONE, at(1)) && !may(&mut table, B, TWO, at(1)));
+    table.ended(B, ONE, Ended::Unknown, at(1), 0);
+    assert_eq!(granted_and_kept(&mut table).0, [TWO]);
+    table.ended(B, TWO, Ended::Failed, at(1), 0);
+    table.call_again(B);
+    assert!(may(&mut table, C, ONE, at(2)));
+    table.ended(C, ONE, Ended::Failed, at(2), 0);
+    assert_eq!(table.count(), 2, "it is the first to be forgotten");
+    assert!(is_down(&mut table, A, at(2)) && is_down(&mut table, C, at(2)));
 }
 
 #[test]
 fn connections_that_fail_together_count_once() {
-    let mut table = table(4);
-    assert_eq!([table.admit("a.test", at(0)), table.admit("a.test", at(0))], [Admission::Go, Admission::Go]);
-    table.ended("a.test", Ended::Failed, at(0), 0);
-    table.ended("a.test", Ended::Failed, at(1), 0);
-    assert_eq!(table.admit("a.test", at(1)), Admission::WaitUntil(at(45)));
+    let mut table = table(4, 2);
+    assert!(may(&mut table, A, ONE, at(0)) && may(&mut table, A, TWO, at(0)));
+    table.ended(A, ONE, Ended::Failed, at(0), 0);
+    table.ended(A, TWO, Ended::Failed, at(1), 0);
+    assert_eq!(table.ask(A, ONE, 7, at(1)), Some(Leave::NotFor(Micros::from_secs(44))));
 }
 
 #[test]
 fn the_table_is_bounded_and_forgets_who_is_left_alone_the_least() {
-    let mut table = table(3);
-    for (name, random) in [("a.test", 0), ("b.test", Micros::from_secs(5).0)] {
-        table.admit(name, at(0));
-        table.ended(name, Ended::Failed, at(0), random);
+    let mut table = table(2, 2);
+    for (name, random) in [(A, 0), (B, Micros::from_secs(5).0), (C, Micros::from_secs(9).0)] {
+        assert!(may(&mut table, name, ONE, at(0)));
+        table.ended(name, ONE, Ended::Failed, at(0), random);
     }
-    assert_eq!(table.admit("c.test", at(0)), Admission::Go);
-    assert_eq!(table.admit("d.test", at(0)), Admission::Go);
-    assert_eq!(table.count(), 3);
-    assert!(matches!(table.admit("b.test", at(0)), Admission::WaitUntil(_)), "it is known longer");
-    assert_eq!(table.admit("a.test", at(0)), Admission::Go, "it was forgotten, and now b.test is");
-    assert_eq!(table.admit("e.test", at(0)), Admission::Busy, "whoever has connections stays");
-    assert_eq!(table.count(), 3);
+    assert_eq!(table.count(), 2);
+    assert!(is_down(&mut table, B, at(0)) && is_down(&mut table, C, at(0)));
+    assert!(may(&mut table, A, ONE, at(0)), "it was forgotten");
+    assert_eq!(table.count(), 3, "whoever has connections stays");
 }
 
 #[test]
 fn who_was_left_alone_and_is_tried_again_stays_known() {
-    let mut table = table(2);
-    table.admit("a.test", at(0));
-    table.ended("a.test", Ended::Failed, at(0), 0);
-    assert_eq!(table.admit("a.test", at(100)), Admission::Go);
-    assert_eq!(table.admit("b.test", at(100)), Admission::Go);
-    assert_eq!(table.admit("c.test", at(100)), Admission::Busy);
-    assert_eq!(table.admit("a.test", at(100)), Admission::Busy, "one tries");
+    let mut table = table(1, 2);
+    assert!(may(&mut table, A, ONE, at(0)));
+    table.ended(A, ONE, Ended::Failed, at(0), 0);
+    assert!(may(&mut table, A, ONE, at(100)));
+    assert!(may(&mut table, B, ONE, at(100)));
+    table.ended(B, ONE, Ended::Failed, at(100), 0);
+    assert!(!may(&mut table, A, TWO, at(100)), "one tries");
+    table.ended(A, ONE, Ended::Failed, at(100), 0);
+    assert!(is_down(&mut table, A, at(100 + 80)), "it has failed twice");
 }

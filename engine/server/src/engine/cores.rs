@@ -27,8 +27,9 @@
 //! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right.
 //!   Failures are told to all, so that it does not matter to which core a client comes; how many
 //!   logins an address has under way each core counts for itself.
-//! - **Greylisting**: a keyed hash of an origin names the core that knows of it, and is asked about
-//!   it. So it does not matter to which core a message comes again.
+//! - **Hosts elsewhere**: a keyed hash of an origin of mail, or of a destination, names the core that
+//!   knows of it, and is asked about it. So it does not matter to which core a deferred message comes
+//!   again, nor which core has the mail that leaves for a destination.
 //!
 //! Invariants:
 //! - With one core there is no link and no message to another, and nothing of this costs anything.
@@ -43,6 +44,7 @@ use alloc::sync::Arc;
 
 use channel::{Class, Ticket};
 use machine::{CoreId, Entropy, Machine};
+use outbound::Outbound;
 use shards::{Archive, Event};
 use sometimes::sometimes;
 
@@ -135,6 +137,7 @@ impl Engine {
             Event::Replied(at, reply) => {
                 server.let_sessions(|sessions, cx| sessions.replied(at.frame, reply, cx));
             }
+            Event::Called => server.let_outbound(Outbound::hear),
             Event::Serve => {
                 let Parts { compute, store, .. } = &mut server.parts;
                 compute.make_room_for(store.password_hashes());

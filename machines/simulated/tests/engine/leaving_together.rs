@@ -4,8 +4,9 @@
 
 use machine::Micros;
 
-use super::far::{LETTER, Mood, Peer, World, is_whole, serving};
+use super::far::{ADA, Conversation, GRACE, LETTER, Mood, PEER, Peer, World, is_whole, serving};
 use super::far_secrets::Secrecy;
+use super::names::IPV4;
 use super::room::Room;
 
 /// Letters to so many friends, which wait while the first host of their domain is called, who is gone.
@@ -39,6 +40,120 @@ fn many_letters_for_a_domain_go_by_few_connections() {
         assert!(accepted <= friends.div_ceil(100) + 7 && letters_max <= 100, "{accepted}, {letters_max}");
         world.pass(&mut room, 3600);
         assert_eq!((world.peer.taken.len(), world.peer.accepted), (friends, accepted));
+        room.until_nothing_is_in_use();
+    }
+}
+
+/// So many messages of two accounts, in turns. In some of the rooms two cores own them, where there are several.
+fn submit_of_two(room: &mut Room, world: &mut World, messages: usize) {
+    for number in 0..messages {
+        let (login, name) = [(ADA, "ada"), (GRACE, "grace")][number % 2];
+        let message = String::from_utf8_lossy(LETTER).replace("ada@", &format!("{name}@"));
+        let who = (login, &*format!("{name}@barepost.test"));
+        world.submit_from(room, who, &[&format!("friend{number}@far.test")], message.as_bytes());
+    }
+}
+
+/// Connections of the machine to the peer.
+fn open(room: &Room, world: &World) -> usize {
+    world.peer.conversations.iter().filter(|talk| room.hosts[PEER].is_open(talk.connection)).count()
+}
+
+#[test]
+fn destination_has_four_connections_of_all_cores_together() {
+    for seed in 790..794 {
+        let (mut room, mut world) = serving(seed, Mood::Thinks);
+        let listening: Vec<Conversation> = (0..8).map(|_| Conversation::awaited(&mut room)).collect();
+        world.peer.conversations.extend(listening);
+        submit_of_two(&mut room, &mut world, 12);
+        for _ in 0..12 {
+            world.pass(&mut room, 10);
+            let open = open(&room, &world);
+            assert!(open <= 4, "{seed}: {open}");
+        }
+        let thinking = world.peer.conversations.iter().filter(|talk| talk.is_thought_over).count();
+        assert_eq!(thinking, 4, "{seed}");
+        world.peer.mood = Mood::Takes;
+        let before = room.machine.now;
+        world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() >= 12);
+        let time = room.machine.now.since(before);
+        assert!(time < Micros::from_secs(120), "{seed}: {time:?}");
+        let mut to: Vec<&str> = world.peer.taken.iter().map(|taken| taken.to[0].as_str()).collect();
+        to.sort_unstable();
+        to.dedup();
+        assert_eq!((to.len(), world.peer.taken.len()), (12, 12), "{seed}: each once");
+        room.until_nothing_is_in_use();
+    }
+}
+
+/// A domain with one host, which is the peer.
+fn know_solo(world: &mut World) {
+    world.names.zone.push(("solo.test", IPV4, vec![10, 0, 0, 13]));
+}
+
+fn submit_of_grace(room: &mut Room, world: &mut World, recipient: &str) {
+    let message = String::from_utf8_lossy(LETTER).replace("ada@", "grace@");
+    world.submit_from(room, (GRACE, "grace@barepost.test"), &[recipient], message.as_bytes());
+}
+
+/// The core of one account has all four connections, and could keep them for what it has more.
+#[test]
+fn connection_is_given_up_for_another_core() {
+    for seed in 795..799 {
+        let (mut room, mut world) = serving(seed, Mood::Thinks);
+        know_solo(&mut world);
+        for number in 0..100 {
+            world.submit(&mut room, &[&format!("friend{number}@solo.test")], LETTER);
+        }
+        submit_of_grace(&mut room, &mut world, "bob@solo.test");
+        world.pass(&mut room, 5);
+        world.peer.mood = Mood::Takes;
+        world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() == 101);
+        let before = world.peer.taken.iter().position(|taken| taken.to == ["bob@solo.test"]);
+        // The others carry a few messages while the new connection is made.
+        assert!(before.is_some_and(|before| before < 20), "{seed}: {before:?}");
+        // A connection that was given up is one more, and few were.
+        assert!(world.peer.accepted <= 12, "{seed}: {}", world.peer.accepted);
+        room.until_nothing_is_in_use();
+    }
+}
+
+/// Two accounts write much at the same time: their cores share the connections, and keep what they have.
+#[test]
+fn cores_with_much_for_a_destination_share_its_connections() {
+    for seed in 800..804 {
+        let (mut room, mut world) = serving(seed, Mood::Thinks);
+        know_solo(&mut world);
+        for number in 0..60 {
+            world.submit(&mut room, &[&format!("friend{number}@solo.test")], LETTER);
+            submit_of_grace(&mut room, &mut world, &format!("friend{}@solo.test", 60 + number));
+        }
+        world.peer.mood = Mood::Takes;
+        world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() == 120);
+        let first = world.peer.taken.iter().take(40);
+        let of_ada = first.filter(|taken| taken.from.starts_with("ada@")).count();
+        assert!((10..=30).contains(&of_ada), "{seed}: {of_ada} of 40");
+        assert!(world.peer.accepted <= 12, "{seed}: {}", world.peer.accepted);
+        room.until_nothing_is_in_use();
+    }
+}
+
+/// The owner of the destination knows that it is down, whichever core has found that out.
+#[test]
+fn destination_that_is_down_is_left_alone_by_all_cores() {
+    for seed in 785..789 {
+        let (mut room, mut world) = serving(seed, Mood::Silent);
+        know_solo(&mut world);
+        world.submit(&mut room, &["ann@solo.test"], LETTER);
+        world.until(&mut room, "the peer is called", |world, room| open(room, world) == 1);
+        world.until(&mut room, "it was left", |world, room| open(room, world) == 0);
+        world.peer.mood = Mood::Takes;
+        let down = room.machine.now;
+        submit_of_grace(&mut room, &mut world, "bob@solo.test");
+        world.until(&mut room, "one has arrived", |world, _| !world.peer.taken.is_empty());
+        let time = room.machine.now.since(down);
+        assert!(time > Micros::from_secs(40), "{seed}: {time:?}");
+        world.until(&mut room, "both have arrived", |world, _| world.peer.taken.len() == 2);
         room.until_nothing_is_in_use();
     }
 }

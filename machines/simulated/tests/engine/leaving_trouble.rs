@@ -6,7 +6,7 @@ use chance::Dice;
 use machine::{Micros, Sector};
 use simulated::Mood as DiskMood;
 
-use super::far::{LETTER, Mood, PEER, World, is_whole, serving, serving_narrowly};
+use super::far::{GRACE, LETTER, Mood, PEER, World, is_whole, serving, serving_narrowly};
 use super::names::IPV4;
 use super::queue_page;
 use super::room::{DISK_BYTES, Room};
@@ -278,6 +278,30 @@ fn entry_deleted_during_a_call_makes_room_for_the_next() {
     to.sort();
     assert_eq!(to, [1, 2, 3, 4].map(|number| format!("friend{number}@far.test")));
     queue_page::at_rest(&mut world, &mut room);
+}
+
+/// It waits on another core than those that are under way, where there are several.
+#[test]
+fn entry_deleted_while_it_waits_leaves_its_connection_to_others() {
+    for seed in 777..780 {
+        let (mut room, mut world, _, mut grace) = queue_page::serving(seed, Mood::Thinks);
+        for number in 0..4 {
+            world.submit(&mut room, &[&format!("friend{number}@far.test")], LETTER);
+        }
+        world.until(&mut room, "the peer thinks about four", |world, _| thought_about(world) == 4);
+        let message = String::from_utf8_lossy(LETTER).replace("ada@", "grace@");
+        let who = (GRACE, "grace@barepost.test");
+        world.submit_from(&mut room, who, &["carol@far.test"], message.as_bytes());
+        world.pass(&mut room, 1);
+        let said = queue_page::handle(&mut grace, &mut room, "delete", "carol@far.test");
+        assert!(said.contains("One letter: deleted."), "{said}");
+        grace.hang_up(&mut room);
+        world.peer.mood = Mood::Takes;
+        world.submit(&mut room, &["friend4@far.test"], LETTER);
+        world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() == 5);
+        assert!(world.peer.taken.iter().all(|taken| taken.to != ["carol@far.test"]), "{seed}");
+        queue_page::at_rest(&mut world, &mut room);
+    }
 }
 
 /// The attempt has a place until the disk works again, and does not hold up the stop for long.

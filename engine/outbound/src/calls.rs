@@ -1,0 +1,159 @@
+//! The connections of this core to the destinations of its mail.
+//!
+//! How many the machine has to a destination, and whether that is down, its owner knows: the core
+//! that a keyed hash of its name names (crate `shards`). An attempt asks it for leave before it
+//! looks up the hosts. Here is what this core has to know itself: which destinations its attempts
+//! are at, and which are down as far as their owners have told.
+//!
+//! Invariants:
+//! - One attempt at a time asks for leave to a destination. So what waits for leave takes few of
+//!   the places for attempts.
+//! - While one connection tries a destination that has failed, this core makes no other there.
+//! - At most [`LEFT_ALONE_MAX`] destinations are known to be down. What is forgotten costs a
+//!   question.
+
+#[cfg(test)]
+mod tests;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use machine::Instant;
+use relay::destinations::Grant;
+use shards::CONNECTIONS_MAX;
+
+const LEFT_ALONE_MAX: usize = 4096;
+
+/// The destinations of the attempts of this core, and those that are down.
+#[derive(Default)]
+pub(super) struct Calls {
+    called: BTreeMap<Box<str>, Called>,
+    left_alone: BTreeMap<Box<str>, Instant>,
+    /// The same by their time.
+    ends: BTreeSet<(Instant, Box<str>)>,
+}
+
+/// A destination with attempts.
+struct Called {
+    /// By which its owner knows it.
+    key: u64,
+    /// The attempts, with the one that asks for leave.
+    attempts: u16,
+    is_asking: bool,
+    is_trial: bool,
+    /// Connections that may be kept for further messages.
+    keeps: u16,
+}
+
+/// Whether an attempt may ask for leave to make a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Admission {
+    /// It may, and counts: [`Calls::ended`] says that it is over.
+    Ask,
+    /// Not before this: the destination is down.
+    WaitUntil(Instant),
+    /// Not before another one ends.
+    Busy,
+}
+
+impl Calls {
+    /// Whether one more attempt may be made at a destination, which its owner knows by this key.
+    pub(super) fn admit(&mut self, destination: &str, key: u64, now: Instant) -> Admission {
+        if let Some(until) = self.left_alone.get(destination).copied() {
+            if now < until {
+                return Admission::WaitUntil(until);
+            }
+            self.call_again(destination);
+        }
+        match self.called.get_mut(destination) {
+            Some(called) if called.is_asking || called.is_trial || called.attempts >= CONNECTIONS_MAX => {
+                Admission::Busy
+            }
+            Some(called) => {
+                (called.attempts, called.is_asking) = (called.attempts + 1, true);
+                Admission::Ask
+            }
+            None => {
+                let called = Called { key, attempts: 1, is_asking: true, is_trial: false, keeps: 0 };
+                self.called.insert(destination.into(), called);
+                Admission::Ask
+            }
+        }
+    }
+
+    /// The attempt that has asked for leave has it. Whether another one may ask.
+    pub(super) fn granted(&mut self, destination: &str, grant: Grant) -> bool {
+        let Some(called) = self.called.get_mut(destination) else { unreachable!("leave that was not asked for") };
+        assert!(called.is_asking, "leave was asked for");
+        let Grant { is_trial, keeps } = grant;
+        (called.is_asking, called.is_trial, called.keeps) = (false, is_trial, keeps);
+        !is_trial
+    }
+
+    /// A destination is down until then.
+    pub(super) fn is_down(&mut self, destination: &str, until: Instant) {
+        self.call_again(destination);
+        self.left_alone.insert(destination.into(), until);
+        self.ends.insert((until, destination.into()));
+        if self.ends.len() > LEFT_ALONE_MAX
+            && let Some((_, first)) = self.ends.pop_first()
+        {
+            self.left_alone.remove(&first);
+        }
+    }
+
+    /// A destination that is down is to be tried all the same.
+    pub(super) fn call_again(&mut self, destination: &str) {
+        if let Some((destination, until)) = self.left_alone.remove_entry(destination) {
+            self.ends.remove(&(until, destination));
+        }
+    }
+
+    /// Messages get through there by a connection that goes on. Whether others may be made.
+    pub(super) fn reached(&mut self, destination: &str) -> bool {
+        self.called.get_mut(destination).is_some_and(|called| {
+            called.is_trial = false;
+            !called.is_asking && called.attempts < CONNECTIONS_MAX
+        })
+    }
+
+    /// An attempt that was admitted is over. `has_leave`: it does not wait for that any more.
+    pub(super) fn ended(&mut self, destination: &str, has_leave: bool) {
+        let Some(called) = self.called.get_mut(destination) else { unreachable!("an attempt that was not admitted") };
+        assert!(called.attempts > 0, "an attempt that ends was counted");
+        assert!(has_leave || called.is_asking, "an attempt has leave or asks for it");
+        called.attempts -= 1;
+        if has_leave {
+            called.is_trial = false;
+        } else {
+            called.is_asking = false;
+        }
+        if called.attempts == 0 {
+            self.called.remove(destination);
+        }
+    }
+
+    /// The owner of a destination says how many connections this core may keep there. Whether it has
+    /// more, and need not wait for a message to end with one: it keeps another.
+    pub(super) fn keeps(&mut self, key: u64, keeps: u16) -> bool {
+        let Some(called) = self.called.values_mut().find(|called| called.key == key) else { return false };
+        called.keeps = keeps;
+        keeps > 0 && !called.may_keep()
+    }
+
+    /// Whether a connection may be kept for another message: no other core waits for it.
+    pub(super) fn may_keep(&self, destination: &str) -> bool {
+        self.called.get(destination).is_some_and(Called::may_keep)
+    }
+
+    /// Whether an attempt is made there.
+    pub(super) fn is_called(&self, destination: &str) -> bool {
+        self.called.contains_key(destination)
+    }
+}
+
+impl Called {
+    fn may_keep(&self) -> bool {
+        self.attempts - u16::from(self.is_asking) <= self.keeps
+    }
+}

@@ -1,0 +1,81 @@
+//! What a core knows of its own attempts at destinations.
+
+use alloc::format;
+
+use machine::Micros;
+
+use super::*;
+
+const A: &str = "a.test";
+
+fn grant(is_trial: bool, keeps: u16) -> Grant {
+    Grant { is_trial, keeps }
+}
+
+fn admit(calls: &mut Calls) -> Admission {
+    calls.admit(A, 1, Instant::START)
+}
+
+#[test]
+fn one_attempt_at_a_time_asks_for_leave() {
+    let mut calls = Calls::default();
+    for number in 1..=CONNECTIONS_MAX {
+        assert_eq!([admit(&mut calls), admit(&mut calls)], [Admission::Ask, Admission::Busy]);
+        assert!(calls.granted(A, grant(false, number)));
+    }
+    assert_eq!(admit(&mut calls), Admission::Busy, "there are as many as may be");
+    (0..CONNECTIONS_MAX).for_each(|_| calls.ended(A, true));
+    assert!(!calls.is_called(A));
+}
+
+#[test]
+fn an_attempt_that_waits_for_leave_ends_and_another_may_ask() {
+    let mut calls = Calls::default();
+    assert_eq!(admit(&mut calls), Admission::Ask);
+    calls.granted(A, grant(false, 1));
+    assert_eq!(admit(&mut calls), Admission::Ask);
+    calls.ended(A, false);
+    assert_eq!([admit(&mut calls), admit(&mut calls)], [Admission::Ask, Admission::Busy]);
+}
+
+#[test]
+fn a_trial_is_alone_until_it_comes_through() {
+    let mut calls = Calls::default();
+    assert_eq!(admit(&mut calls), Admission::Ask);
+    assert!(!calls.granted(A, grant(true, 1)));
+    assert_eq!(admit(&mut calls), Admission::Busy);
+    assert!(calls.reached(A));
+    assert_eq!(admit(&mut calls), Admission::Ask);
+}
+
+#[test]
+fn a_core_keeps_as_many_connections_as_its_owner_says() {
+    let mut calls = Calls::default();
+    for number in 1..=2 {
+        assert_eq!(admit(&mut calls), Admission::Ask);
+        calls.granted(A, grant(false, number));
+    }
+    assert!(calls.may_keep(A));
+    assert!(calls.keeps(1, 1), "one of them need not wait for a message");
+    assert!(!calls.may_keep(A));
+    calls.ended(A, true);
+    assert!(calls.may_keep(A));
+    assert!(!calls.keeps(1, 0), "the last one ends after its message");
+    assert!(!calls.may_keep(A) && !calls.keeps(2, 0), "another destination is not known");
+}
+
+#[test]
+fn so_many_destinations_are_known_to_be_down() {
+    let mut calls = Calls::default();
+    let until = |number: usize| Instant::START + Micros::from_secs(60 + number as u64);
+    for number in 0..=LEFT_ALONE_MAX {
+        calls.is_down(&format!("{number}.test"), until(number));
+    }
+    assert_eq!((calls.left_alone.len(), calls.ends.len()), (LEFT_ALONE_MAX, LEFT_ALONE_MAX));
+    assert_eq!(calls.admit("0.test", 1, Instant::START), Admission::Ask, "it was forgotten");
+    assert_eq!(calls.admit("1.test", 1, Instant::START), Admission::WaitUntil(until(1)));
+    assert_eq!(calls.admit("1.test", 1, until(1)), Admission::Ask);
+    calls.call_again("2.test");
+    assert_eq!(calls.admit("2.test", 1, Instant::START), Admission::Ask);
+    assert_eq!((calls.left_alone.len(), calls.ends.len()), (LEFT_ALONE_MAX - 2, LEFT_ALONE_MAX - 2));
+}
