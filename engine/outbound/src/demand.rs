@@ -1,4 +1,4 @@
-//! Which hosts take a domain's mail, and what is demanded of those who bring it there: by what the host's domain publishes of certificates (DANE for SMTP), or else by the policy of the mail's (`policies`).
+//! Which hosts take a domain's mail, and what is demanded of those who bring it there: by what the host's domain publishes of certificates (DANE for SMTP), or else by the policy of the mail's (`relay::policies`).
 //!
 //! Where the way to a host is authenticated, its domain may publish which certificate it shows. Then nothing is sent to a host that does not show it: who stands in between cannot take the offer of TLS away, nor answer for the
 //! host. If name servers do not say what is published, the host is not called: whoever keeps that from us may be the same.
@@ -8,8 +8,10 @@
 //! Answers to: RFC 7672 sections 2.1 and 2.2, RFC 8461 section 2.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use dns::{Knowledge, Missing, Name, Question, Record, RecordKind};
+use relay::policies::{KnownPolicy, Look, look};
 use relay::route::{Hop, Route, Target, Unroutable, Us, route};
 use relay::sts::{Mode, Policy};
 use tls::Published;
@@ -17,7 +19,6 @@ use tls::Published;
 use super::context::Context;
 use super::host::{Barred, Demand, MailHost, MailHosts};
 use super::inquiring::Inquiry;
-use super::policies::{Look, Policies};
 
 /// What was found of a way.
 pub(super) enum Found {
@@ -29,7 +30,7 @@ pub(super) enum Found {
 /// What came of the fetch of a domain's policy in this attempt.
 pub(super) enum FetchedPolicy {
     NotTried,
-    Tried(Option<Box<Policy>>),
+    Tried(Option<Arc<Policy>>),
 }
 
 /// The hosts that take a domain's mail, or why one is not to be called; or why there are none.
@@ -39,7 +40,7 @@ pub(super) fn find(
     domain: &str,
     us: &Us<'_>,
     random: u64,
-    policies: &Policies,
+    known: Option<&KnownPolicy>,
     fetched: &FetchedPolicy,
     parts: &Context<'_>,
     knowledge: &Knowledge,
@@ -48,7 +49,7 @@ pub(super) fn find(
         Route::By { hops, missing } => (hops, missing),
         Route::Nowhere(why) => return Ok(Err(why)),
     };
-    let policy = match policies.of(domain, knowledge, parts.turn.now)? {
+    let policy = match look(known, domain, knowledge, parts.turn.now)? {
         Look::Known(policy) => policy,
         Look::Fetch(id, known) => match fetched {
             FetchedPolicy::Tried(fetched) => fetched.as_deref().or(known),

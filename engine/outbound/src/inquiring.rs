@@ -1,19 +1,26 @@
-//! How an attempt fetches the policy of a domain (`policies`) from its web server, over TLS.
+//! How an attempt fetches the policy of a domain (`relay::policies`) from its web server, over TLS.
+//!
+//! ```text
+//!   sought ── an unknown version is announced ──▸ inquired: each address of the server ──▸ sought
+//! ```
 //!
 //! Invariants:
 //! - One of the server's addresses is called at a time, and each once.
 //! - A fetch takes [`PATIENCE`] at most.
+//! - An attempt fetches a policy once, and holds to what came of that, be it kept or not.
 //!
 //! Answers to: RFC 8461 section 3.3.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use core::net::SocketAddr;
 
 use connections::{Identity, Owner, Stir, Wire};
 use dns::{Knowledge, Missing, Name};
 use machine::{Instant, Micros};
+use relay::policies::Fetched;
 use relay::route::{Route, Target, Us, route};
 use relay::sts::{Policy, PolicyId};
 use relay::tally::{Rule, Shortfall};
@@ -53,9 +60,9 @@ pub(super) enum Fetching {
     Waits,
     /// Nothing came from this address: the next one can be called.
     NextAddress,
-    /// It is over: the policy, or `None` where no address has given one in time. The attempt has no
-    /// connection any more; the network may still be ending the last one.
-    Over(Option<Box<Policy>>),
+    /// It is over, with a policy or, where no address has given one in time, without. The attempt
+    /// has no connection any more; the network may still be ending the last one.
+    Over(Box<Fetched>),
 }
 
 impl Inquiry {
@@ -87,12 +94,11 @@ impl Inquiry {
         match fetch.outcome() {
             None => Fetching::Waits,
             Some(Ok(policy)) => {
-                let policy = Box::new(policy.clone());
-                cx.queue.policies.learn(&self.domain, self.id.clone(), Some(&policy), cx.parts.turn.now);
+                let policy = Some(Arc::new(policy.clone()));
                 wire.close(cx.parts.turn, cx.parts.connections);
                 self.connection = None;
                 cx.queue.deadlines.cancel(cx.frame);
-                Fetching::Over(Some(policy))
+                Fetching::Over(self.fetched(policy, cx.parts.turn.now))
             }
             Some(Err(why)) => {
                 self.shortfall = why;
@@ -102,13 +108,16 @@ impl Inquiry {
         }
     }
 
+    fn fetched(&self, policy: Option<Arc<Policy>>, at: Instant) -> Box<Fetched> {
+        Box::new(Fetched { id: self.id.clone(), policy, at })
+    }
+
     fn call_next(&mut self, cx: &mut AttemptCx<'_, '_>) -> Fetching {
         let parts = &mut *cx.parts;
         let address = self.addresses.pop_front().filter(|_| parts.turn.now < self.until);
         let Some(address) = address else {
-            cx.queue.policies.learn(&self.domain, self.id.clone(), None, parts.turn.now);
             cx.queue.count_tls(&self.domain, Rule::Sts, Err(self.shortfall), parts.turn.wall);
-            return Fetching::Over(None);
+            return Fetching::Over(self.fetched(None, parts.turn.now));
         };
         let called = Some(self.server.as_str().to_string());
         let at = (parts.turn, &mut *parts.connections);

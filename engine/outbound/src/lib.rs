@@ -25,7 +25,7 @@
 //! | `unreadable` | an entry with a head that cannot be read: the account is told |
 //! | `road` | to which hosts a message goes, one after the other |
 //! | `host`, `demand` | a host, and what the domains demand of TLS with it |
-//! | `policies`, `inquiring` | what these domains say of their hosts, and how that is fetched |
+//! | `inquiring` | how a policy is fetched, which says what a domain demands of its hosts |
 //! | `smarthosts` | the hosts that send it on instead, where the configuration names such |
 //! | `connection` | the connection to a host, over TLS if possible, for one message or more |
 //! | `tallying` | how often TLS was had with hosts, and why not |
@@ -68,7 +68,6 @@ mod inquiring;
 mod local_delivery;
 mod opening;
 mod orders;
-mod policies;
 mod questions;
 mod reader;
 mod reports;
@@ -292,7 +291,7 @@ fn step(
 /// What owners of destinations have told this core. Leave that no attempt waits for goes back.
 fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut Context<'_>) {
     while let Some(told) = parts.store.next_called() {
-        let (at, destination, leave) = match told {
+        let (at, destination, leave, policy) = match told {
             CallTold::Keeps(destination, keeps) => {
                 let has_more = queue.calls.keeps(destination, keeps);
                 let calling = attempts.iter().find(|(_, courier)| courier.is_calling(destination));
@@ -301,10 +300,12 @@ fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut Context<'_>) {
                 }
                 continue;
             }
-            CallTold::Leave(at, destination, leave) => (at, destination, leave),
+            CallTold::Leave(at, destination, leave, policy) => (at, destination, leave, policy),
         };
         let mut leave = Some(leave);
-        step_one(at.frame, attempts, queue, parts, |courier, cx| courier.leave_told(destination, &mut leave, cx));
+        step_one(at.frame, attempts, queue, parts, |courier, cx| {
+            courier.leave_told(destination, &mut leave, policy, cx)
+        });
         if let Some(Leave::Granted(_)) = leave {
             let event = CallEvent::Ended { how: Ended::Unknown, now: parts.turn.now, random: 0 };
             parts.store.tell_of_call(destination, event);

@@ -14,14 +14,16 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use configuration::Way as Leaving;
 use dns::{Knowledge, Missing, Name, Question};
+use relay::policies::{Fetched, KnownPolicy};
 use relay::route::Unroutable;
-use relay::sts::Policy;
 use relay::{Cause, Lost, Outcome, Reason, Stage as Talk};
 use resolver::{Known, QuestionNumber};
+use shards::DomainPolicy;
 
 use super::attempt::AttemptCx;
 use super::connection::{CALL_PATIENCE, OutboundConnection, Outcomes};
@@ -51,7 +53,9 @@ pub(super) struct Road {
     hosts: VecDeque<Result<MailHost, Barred>>,
     /// The result with the hosts that were called.
     missed: Option<Come>,
-    /// What came of the fetch of the domain's policy.
+    /// What is known of the domain's policy.
+    policy: DomainPolicy,
+    /// What came of the fetch of it.
     fetched: FetchedPolicy,
 }
 
@@ -108,6 +112,7 @@ impl Road {
             asked: None,
             hosts: VecDeque::new(),
             missed: None,
+            policy: None,
             fetched: FetchedPolicy::NotTried,
         }
     }
@@ -122,9 +127,10 @@ impl Road {
         self.key
     }
 
-    /// The owner of the destination gives leave to make a connection.
-    pub(super) fn granted(&mut self) {
-        self.has_leave = true;
+    /// The owner of the destination gives leave to make a connection, and tells what it knows of
+    /// the domain's policy.
+    pub(super) fn granted(&mut self, policy: DomainPolicy) {
+        (self.has_leave, self.policy) = (true, policy);
     }
 
     /// Whether it has.
@@ -149,14 +155,14 @@ impl Road {
 
     /// Looks up the hosts.
     pub(super) fn seek(&mut self, cx: &mut AttemptCx<'_, '_>) -> HostLookup {
-        let Road { destination, leaving, random, knowledge, fetched, .. } = self;
+        let Road { destination, leaving, random, knowledge, policy, fetched, .. } = self;
         let ourselves = cx.queue.config.ourselves(cx.parts.connections.net());
         let us = ourselves.us();
         let hosts = match leaving {
             Leaving::By(smarthost) => {
                 smarthosts::hosts(smarthost, &us, *random, knowledge).map(|hosts| hosts.map(Found::Hosts))
             }
-            Leaving::Direct => find(destination, &us, *random, &cx.queue.policies, fetched, &*cx.parts, knowledge),
+            Leaving::Direct => find(destination, &us, *random, policy.as_deref(), fetched, &*cx.parts, knowledge),
         };
         match hosts {
             Err(Missing(question)) => {
@@ -183,8 +189,9 @@ impl Road {
     }
 
     /// This came of the fetch of the domain's policy, which is not fetched again.
-    pub(super) fn policy_fetched(&mut self, policy: Option<Box<Policy>>) {
-        self.fetched = FetchedPolicy::Tried(policy);
+    pub(super) fn policy_fetched(&mut self, fetched: &Fetched) {
+        self.policy = KnownPolicy::after(self.policy.as_deref(), fetched).map(Arc::new);
+        self.fetched = FetchedPolicy::Tried(fetched.policy.clone());
     }
 
     /// Calls the next host.

@@ -17,7 +17,6 @@ use tasks::{DelayQueue, FrameId};
 
 use super::calls::Calls;
 use super::context::Config;
-use super::policies::Policies;
 use super::shares::{ATTEMPTS_MAX, Shares};
 use super::standing::{DomainMark, Standings, State};
 use super::waiting::{Place, Turns};
@@ -42,7 +41,6 @@ pub(super) struct Queue {
     again: Vec<FrameId>,
     again_at: Instant,
     pub(super) calls: Calls,
-    pub(super) policies: Policies,
     pub(super) tally: Tally,
     /// What waits until somebody leaves the road to this destination.
     pub(super) behind: BTreeMap<String, Turns>,
@@ -90,7 +88,6 @@ impl Queue {
             again: Vec::new(),
             again_at: now,
             calls: Calls::default(),
-            policies: Policies::default(),
             tally: Tally::default(),
             behind: BTreeMap::new(),
             released: Vec::new(),

@@ -12,7 +12,7 @@ use tasks::Continuation;
 
 use crate::allowances::Allowances;
 use crate::ask::{GiveBack, Question, Subject};
-use crate::calling::{CallEvent, CallNews, CallTold, MayCall};
+use crate::calling::{CallEvent, CallNews, CallTold, DomainPolicy, MayCall};
 use crate::desk::Desk;
 use crate::distant::Distant;
 use crate::facts::Facts;
@@ -205,10 +205,10 @@ impl Archive {
 
     /// Asks the owner of a destination of mail whether one more connection may be made there. `None`:
     /// [`Archive::next_called`] tells it later.
-    pub fn ask_to_call(&mut self, destination: u64, at: Continuation, now: Instant) -> Option<Leave> {
+    pub fn ask_to_call(&mut self, destination: u64, at: Continuation, now: Instant) -> Option<(Leave, DomainPolicy)> {
         let question = MayCall { destination, core: self.core, at, now };
         match self.ask_owner(question, at)?? {
-            CallTold::Leave(_, _, leave) => Some(leave),
+            CallTold::Leave(_, _, leave, policy) => Some((leave, policy)),
             CallTold::Keeps(..) => unreachable!("no reply to a question"),
         }
     }
@@ -221,8 +221,7 @@ impl Archive {
     /// What the owner of a destination of mail tells this core next; what this core has to tell
     /// others goes to them.
     pub fn next_called(&mut self) -> Option<CallTold> {
-        while let Some(told) = self.own.facts.destinations.next_told() {
-            let (core, told) = CallTold::of(told);
+        while let Some((core, told)) = self.own.facts.next_told() {
             match &mut self.elsewhere {
                 Some(elsewhere) if core != self.core => elsewhere.desk.tell(core, News::Called(told)),
                 _ => self.called.push_back(told),

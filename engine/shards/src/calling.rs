@@ -1,14 +1,19 @@
 //! The questions about a destination of mail: whether one more connection may be made there, and
-//! what came of one.
+//! what came of one. With leave comes what is known of the domain's policy.
 //!
 //! The owner may reply later, and tells cores with connections by itself how many they may keep.
 //! So what it tells ([`CallTold`]) is a message of its own, and a reply at once is the same.
 
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
 use machine::{CoreId, Instant};
 use relay::destinations::{Ended, Leave, Told};
+use relay::policies::{Fetched, KnownPolicy};
 use tasks::{Continuation, FrameId};
 
 use crate::ask::{Question, Subject};
+use crate::facts::Facts;
 use crate::owned::Owned;
 use crate::point::Point;
 
@@ -24,21 +29,29 @@ pub struct MayCall {
 }
 
 /// What the owner of a destination tells.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CallTold {
     /// What waits at this point for leave to make a connection to this destination has it, or hears
     /// that the destination is down.
-    Leave(Continuation, u64, Leave),
+    Leave(Continuation, u64, Leave, DomainPolicy),
     /// The core may keep so many connections to this destination for further messages.
     Keeps(u64, u16),
 }
 
-impl CallTold {
-    pub(crate) fn of(told: Told<Continuation>) -> (CoreId, CallTold) {
-        match told {
-            Told::Leave(core, destination, at, leave) => (core, CallTold::Leave(at, destination, leave)),
+/// What is known of the policy of a destination's domain.
+pub type DomainPolicy = Option<Arc<KnownPolicy>>;
+
+impl Facts {
+    /// What a core is to be told next.
+    pub(crate) fn next_told(&mut self) -> Option<(CoreId, CallTold)> {
+        Some(match self.destinations.next_told()? {
+            Told::Leave(core, destination, at, leave) => (core, self.leave(at, destination, leave)),
             Told::Keeps(core, destination, keeps) => (core, CallTold::Keeps(destination, keeps)),
-        }
+        })
+    }
+
+    fn leave(&self, at: Continuation, destination: u64, leave: Leave) -> CallTold {
+        CallTold::Leave(at, destination, leave, self.policies.of(destination))
     }
 }
 
@@ -53,12 +66,12 @@ impl Question for MayCall {
     fn answer(self, owned: &mut Owned) -> Option<CallTold> {
         let MayCall { destination, core, at, now } = self;
         let leave = owned.facts.destinations.ask(destination, core, at, now)?;
-        Some(CallTold::Leave(at, destination, leave))
+        Some(owned.facts.leave(at, destination, leave))
     }
 }
 
 /// What a core has found out about a destination.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CallEvent {
     /// Messages get through there by a connection that goes on.
     Reached,
@@ -71,6 +84,8 @@ pub enum CallEvent {
         /// Any number.
         random: u64,
     },
+    /// This came of a fetch of its policy.
+    Fetched(Box<Fetched>),
     /// It is to be tried although it was down.
     ToBeTried,
 }
@@ -96,10 +111,11 @@ impl Question for CallNews {
 
     fn answer(self, owned: &mut Owned) {
         let CallNews { destination, core, event } = self;
-        let destinations = &mut owned.facts.destinations;
+        let Facts { destinations, policies, .. } = &mut owned.facts;
         match event {
             CallEvent::Reached => destinations.reached(destination),
             CallEvent::Ended { how, now, random } => destinations.ended(destination, core, how, now, random),
+            CallEvent::Fetched(fetched) => policies.learn(destination, &fetched),
             CallEvent::ToBeTried => destinations.call_again(destination),
         }
     }

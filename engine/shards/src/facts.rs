@@ -10,6 +10,7 @@ use core::hash::Hasher;
 use machine::Instant;
 use mail::{Greylist, Origin, Triplet};
 use relay::destinations::{Destinations, Limits};
+use relay::policies::Policies;
 use siphasher::sip::SipHasher13;
 use tasks::Continuation;
 
@@ -25,13 +26,15 @@ pub struct Facts {
     greylist: Option<Greylist>,
     /// Where mail goes.
     pub(crate) destinations: Destinations<Continuation>,
+    /// What domains say of the hosts that take their mail.
+    pub(crate) policies: Policies,
     key: [u8; 16],
 }
 
 impl Facts {
     /// Nothing is known. `key`: random, and the same on all cores.
     pub fn new(greylist: Option<Greylist>, key: [u8; 16]) -> Facts {
-        Facts { greylist, destinations: Destinations::new(DESTINATIONS), key }
+        Facts { greylist, destinations: Destinations::new(DESTINATIONS), policies: Policies::default(), key }
     }
 
     /// How the owners of destinations of mail know one of them. `name`: a domain in lower case, or

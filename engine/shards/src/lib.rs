@@ -67,7 +67,7 @@ mod usage;
 pub use allowances::{Daily, Met, Occurrence, Verdict};
 pub use archive::Archive;
 pub use ask::{GiveBack, Question, Subject};
-pub use calling::{CallEvent, CallTold};
+pub use calling::{CallEvent, CallTold, DomainPolicy};
 pub use facts::{CONNECTIONS_MAX, Facts};
 pub use greylisting::{Greylisted, MayCome};
 pub use known::KnownAccount;

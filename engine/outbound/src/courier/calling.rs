@@ -12,7 +12,7 @@
 use connections::Stir;
 use relay::destinations::{Ended, Leave};
 use relay::{Letter, Lost};
-use shards::CallEvent;
+use shards::{CallEvent, DomainPolicy};
 use store::Refusal;
 
 use crate::Point;
@@ -38,8 +38,8 @@ impl Courier {
     pub(super) fn ask_to_call(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
         let (key, at) = (self.road().key(), cx.continuation(Point::Leave));
         match cx.parts.store.ask_to_call(key, at, cx.parts.turn.now) {
-            Some(leave) => {
-                self.take_leave(leave, cx);
+            Some((leave, policy)) => {
+                self.take_leave(leave, policy, cx);
                 StepResult::GoesOn
             }
             None => StepResult::Waits,
@@ -48,22 +48,28 @@ impl Courier {
 
     /// The owner of a destination has replied, at last. What this attempt does not wait for stays
     /// with the caller.
-    pub(crate) fn leave_told(&mut self, key: u64, leave: &mut Option<Leave>, cx: &mut AttemptCx<'_, '_>) -> Way {
+    pub(crate) fn leave_told(
+        &mut self,
+        key: u64,
+        leave: &mut Option<Leave>,
+        policy: DomainPolicy,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Way {
         if self.stage == Stage::Permitted
             && self.road().key() == key
             && let Some(leave) = leave.take()
         {
             self.is_waiting = false;
-            self.take_leave(leave, cx);
+            self.take_leave(leave, policy, cx);
             return self.go_on(cx);
         }
         Way::Waits
     }
 
-    fn take_leave(&mut self, leave: Leave, cx: &mut AttemptCx<'_, '_>) {
+    fn take_leave(&mut self, leave: Leave, policy: DomainPolicy, cx: &mut AttemptCx<'_, '_>) {
         match leave {
             Leave::Granted(grant) => {
-                self.road().granted();
+                self.road().granted(policy);
                 self.destination_try = DestinationTry::OnRoad;
                 self.stage = Stage::Sought;
                 cx.queue.standings.tried(self.place);
@@ -98,8 +104,9 @@ impl Courier {
         match inquiry.go_on(cx) {
             Fetching::Waits => return StepResult::Waits,
             Fetching::NextAddress => {}
-            Fetching::Over(policy) => {
-                self.road().policy_fetched(policy);
+            Fetching::Over(fetched) => {
+                self.road().policy_fetched(&fetched);
+                cx.parts.store.tell_of_call(self.road().key(), CallEvent::Fetched(fetched));
                 (self.inquiry, self.stage) = (None, Stage::Sought);
             }
         }

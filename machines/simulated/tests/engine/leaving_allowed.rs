@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use simulated::MemoryDisk;
 use tls::Authorities;
 
-use super::far::{self, LETTER, World, is_whole, world_of};
+use super::far::{self, GRACE, LETTER, World, is_whole, world_of};
 use super::far_policies::{Mood, PolicyServer};
 use super::far_secrets::{Secrecy, shown};
 use super::names::{TEXT, TLSA, text};
@@ -107,6 +107,23 @@ fn a_host_that_the_policy_allows_and_that_is_vouched_for_gets_the_letter() {
         around.pass(120);
         around.arrived(2, true);
         assert_eq!(around.web.asked.len(), 1, "what is known is not asked again");
+        around.room.until_nothing_is_in_use();
+    }
+}
+
+/// Where there are several cores, two of them have the mail in some of the rooms.
+#[test]
+fn policy_is_fetched_once_for_all_cores() {
+    for seed in 880..884 {
+        let mut around = around(seed, &policy("enforce", "mx.far.test"), Secrecy::Tls13, valid);
+        around.submit();
+        around.pass(120);
+        let message = String::from_utf8_lossy(LETTER).replace("ada@", "grace@");
+        let who = (GRACE, "grace@barepost.test");
+        around.world.submit_from(&mut around.room, who, &["bob@far.test"], message.as_bytes());
+        around.pass(120);
+        assert!(around.world.peer.taken.iter().all(|taken| taken.is_sealed));
+        assert_eq!((around.world.peer.taken.len(), around.web.asked.len()), (2, 1), "{seed}");
         around.room.until_nothing_is_in_use();
     }
 }

@@ -20,11 +20,15 @@ fn policy(hosts: usize, max_age_seconds: u64) -> Policy {
     Policy::read(text.as_bytes()).expect("it is one")
 }
 
+fn fetched(id: PolicyId, policy: Option<Policy>) -> Fetched {
+    Fetched { id, policy: policy.map(Arc::new), at: Instant::START }
+}
+
 /// As many domains as are kept, each for a year.
 fn full() -> Policies {
     let mut policies = Policies::default();
-    for number in 0..POLICIES_MAX {
-        policies.learn(&format!("{number}.test"), id(), Some(&policy(1, 31_557_600)), Instant::START);
+    for name in 0..POLICIES_MAX as u64 {
+        policies.learn(name, &fetched(id(), Some(policy(1, 31_557_600))));
     }
     assert_eq!(policies.known.len(), POLICIES_MAX);
     policies
@@ -32,10 +36,10 @@ fn full() -> Policies {
 
 #[test]
 fn what_was_just_learnt_is_kept_in_a_full_table() {
-    for fetched in [None, Some(&policy(1, 60))] {
+    for policy in [None, Some(policy(1, 60))] {
         let mut policies = full();
-        policies.learn("new.test", id(), fetched, Instant::START);
-        assert!(policies.known.contains_key("new.test"));
+        policies.learn(u64::MAX, &fetched(id(), policy));
+        assert!(policies.of(u64::MAX).is_some());
         assert_eq!(policies.known.len(), POLICIES_MAX);
     }
 }
@@ -43,22 +47,22 @@ fn what_was_just_learnt_is_kept_in_a_full_table() {
 #[test]
 fn few_domains_with_large_policies_push_out_no_others() {
     let mut policies = full();
-    let large = policy(1_500, 31_557_600);
     for number in 0..16 {
-        policies.learn(&format!("{number}.large.test"), id(), Some(&large), Instant::START);
+        policies.learn(u64::MAX - number, &fetched(id(), Some(policy(1_500, 31_557_600))));
     }
-    assert!((0..POLICIES_MAX).all(|number| policies.known.contains_key(&*format!("{number}.test"))));
+    assert!((0..POLICIES_MAX as u64).all(|name| policies.of(name).is_some()));
 }
 
 #[test]
 fn policy_too_large_to_be_kept_takes_no_earlier_one_away() {
     let (mut policies, small, mut knowledge) = (Policies::default(), policy(1, 60), Knowledge::default());
-    policies.learn("a.test", id(), Some(&small), Instant::START);
+    policies.learn(7, &fetched(id(), Some(small.clone())));
     let name = Name::parse("_mta-sts.a.test").expect("it is a name");
     let answer = Answer { records: vec![record(2)], exists: true, is_authenticated: false };
     knowledge.learn(Question { name, kind: RecordKind::Text }, Ok(answer));
     let second = announced(&[record(2)]).expect("it announces one");
-    policies.learn("a.test", second.clone(), Some(&policy(1_500, 31_557_600)), Instant::START);
-    let look = policies.of("a.test", &knowledge, Instant::START).expect("it is known");
+    policies.learn(7, &fetched(second.clone(), Some(policy(1_500, 31_557_600))));
+    let known = policies.of(7);
+    let look = look(known.as_deref(), "a.test", &knowledge, Instant::START).expect("it is known");
     assert!(matches!(look, Look::Fetch(id, Some(known)) if id == second && *known == small));
 }

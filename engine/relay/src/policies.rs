@@ -1,0 +1,143 @@
+//! Policies of domains (MTA-STS): which hosts take their mail, as a web server of each domain's own
+//! says it over TLS. What is known of them, for all cores of a machine.
+//!
+//! A policy that is enforced binds where no certificate is published by names that are
+//! authenticated. Then nothing goes to a host that it does not allow, nor to one without a
+//! certificate that is valid for its name.
+//!
+//! Invariants:
+//! - What is known holds until its time is over, whatever is announced meanwhile and whether or not
+//!   its server can be reached. So an attacker in between can only keep us from a first fetch.
+//! - A server from which nothing came is left alone for [`PAUSE`].
+//! - There are at most [`POLICIES_MAX`] domains of which something is known, and [`BYTES_MAX`] in
+//!   all. The one that ends first has to go, but never the one that was just learnt. A policy of
+//!   more than [`KEPT_BYTES_MAX`] is not kept, so a few domains cannot push out all others. It
+//!   takes no earlier version away.
+//!
+//! Answers to: RFC 8461 sections 3.3, 5 and 5.1.
+
+#[cfg(test)]
+mod tests;
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+
+use dns::{Knowledge, Missing, Name, Question, RecordKind};
+use machine::{Instant, Micros};
+
+use crate::sts::{Policy, PolicyId, announced};
+
+const POLICIES_MAX: usize = 512;
+const BYTES_MAX: usize = 1 << 20;
+/// The largest policy that is kept: hundreds of hosts.
+const KEPT_BYTES_MAX: usize = BYTES_MAX / 64;
+
+/// How long after a fetch of which nothing came there is no other.
+const PAUSE: Micros = Micros::from_secs(300);
+
+/// What is known of the policies of domains, by keyed hashes of their names.
+#[derive(Default)]
+pub struct Policies {
+    known: BTreeMap<u64, Arc<KnownPolicy>>,
+}
+
+/// What is known of one domain's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KnownPolicy {
+    policy: Option<(PolicyId, Arc<Policy>)>,
+    /// Until when that holds, or what came of the last fetch.
+    until: Instant,
+    /// No fetch before this.
+    pause: Instant,
+}
+
+/// What came of a fetch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fetched {
+    /// The version that was announced.
+    pub id: PolicyId,
+    /// `None`: nothing came.
+    pub policy: Option<Arc<Policy>>,
+    /// When.
+    pub at: Instant,
+}
+
+/// What a look comes to.
+pub enum Look<'a> {
+    /// This holds, or there is none.
+    Known(Option<&'a Policy>),
+    /// This version is to be fetched first. If that fails, this holds.
+    Fetch(PolicyId, Option<&'a Policy>),
+}
+
+/// What holds for a domain. `known`: what is known of its policy.
+///
+/// Errors: [`Missing`] says what has to be known first.
+pub fn look<'a>(
+    known: Option<&'a KnownPolicy>,
+    domain: &str,
+    knowledge: &Knowledge,
+    now: Instant,
+) -> Result<Look<'a>, Missing> {
+    let Ok(name) = Name::parse(&["_mta-sts.", domain].concat()) else { return Ok(Look::Known(None)) };
+    let answer = knowledge.of(Question { name, kind: RecordKind::Text })?;
+    let announced = answer.ok().and_then(|answer| announced(&answer.records));
+    let policy = known.filter(|known| now < known.until).and_then(|known| known.policy.as_ref());
+    let is_paused = known.is_some_and(|known| now < known.pause);
+    Ok(match (announced, policy) {
+        (Some(id), Some((known, policy))) if id != *known && !is_paused => Look::Fetch(id, Some(policy)),
+        (Some(id), None) if !is_paused => Look::Fetch(id, None),
+        (_, policy) => Look::Known(policy.map(|(_, policy)| &**policy)),
+    })
+}
+
+impl KnownPolicy {
+    /// What is known when this came of a fetch.
+    pub fn after(known: Option<&KnownPolicy>, fetched: &Fetched) -> Option<KnownPolicy> {
+        let Fetched { id, policy, at } = fetched;
+        match policy {
+            // Where it cannot be fetched the next time, an earlier version holds that is known.
+            Some(policy) if policy.bytes() > KEPT_BYTES_MAX => known.cloned(),
+            Some(policy) => {
+                let (until, policy) = (*at + policy.max_age, Some((id.clone(), Arc::clone(policy))));
+                Some(KnownPolicy { policy, until, pause: Instant::START })
+            }
+            None => {
+                let pause = *at + PAUSE;
+                let none = || KnownPolicy { policy: None, until: pause, pause };
+                Some(known.map_or_else(none, |known| KnownPolicy { pause, ..known.clone() }))
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.policy.as_ref().map_or(0, |(_, policy)| policy.bytes())
+    }
+}
+
+impl Policies {
+    /// What is known of a domain's.
+    pub fn of(&self, name: u64) -> Option<Arc<KnownPolicy>> {
+        self.known.get(&name).cloned()
+    }
+
+    /// This came of a fetch.
+    pub fn learn(&mut self, name: u64, fetched: &Fetched) {
+        let known = self.known.get(&name).map(|known| &**known);
+        let Some(now_known) = KnownPolicy::after(known, fetched) else { return };
+        self.known.insert(name, Arc::new(now_known));
+        while self.known.len() > POLICIES_MAX || self.bytes() > BYTES_MAX {
+            let others = self.known.iter().filter(|(known, _)| **known != name);
+            let Some((first, _)) = others.min_by_key(|(_, known)| known.until) else {
+                unreachable!("one domain takes more than all may")
+            };
+            let first = *first;
+            self.known.remove(&first);
+        }
+        assert!(self.known.contains_key(&name), "what was just learnt stays");
+    }
+
+    fn bytes(&self) -> usize {
+        self.known.values().map(|known| known.bytes()).sum()
+    }
+}
