@@ -69,7 +69,8 @@ pub struct InboundInUse {
 impl Inbound {
     /// What the configuration says, and what is drawn.
     pub fn new(configuration: &Configuration, seed: InboundSeed, wall: UnixTime) -> Inbound {
-        let InboundSeed { transactions, checked_bytes, filter_bytes, queue_ids, strangers_key, proofs_key } = seed;
+        let InboundSeed { cores, transactions, checked_bytes, filter_bytes, queue_ids, strangers_key, proofs_key } =
+            seed;
         let abuse = &configuration.abuse;
         let trusted = abuse.trusted_arc.iter().filter_map(|domain| Name::parse(domain.as_str()).ok());
         Inbound {
@@ -77,7 +78,7 @@ impl Inbound {
             queue_ids,
             transactions: (0..transactions).map(|_| Box::new(Transaction::with_room())).collect(),
             trace: Trace::new(configuration.hostname.as_str().to_string(), wall),
-            strangers: Strangers::new(abuse.limits, strangers_key),
+            strangers: Strangers::new(abuse.limits, strangers_key, cores),
             greeting_delay: Some(abuse.greeting_delay).filter(|delay| delay.0 > 0),
             lists: Lists::new(abuse),
             filter: configuration.filter.as_ref().map(|named| Filter::new(named, configuration, filter_bytes)),
@@ -88,6 +89,11 @@ impl Inbound {
     /// Whether all records of transactions are in use.
     pub fn is_without_transactions(&self) -> bool {
         self.transactions.is_empty()
+    }
+
+    /// Whether other cores are to be told of what clients have done.
+    pub fn has_deeds(&self) -> bool {
+        self.strangers.has_deeds()
     }
 
     /// What clients have done lately, whatever they speak.
@@ -117,6 +123,8 @@ impl Inbound {
 
 /// What is drawn or given for the SMTP sessions of a core at its start.
 pub struct InboundSeed {
+    /// How many cores there are.
+    pub cores: u8,
     /// Transactions that may be open at a time.
     pub transactions: usize,
     /// Bytes of the pool for what is kept of messages while they are checked.

@@ -4,9 +4,12 @@
 //!
 //! - One host of IPv6 has a whole /64 to itself (RFC 6177), so that counts as an address. A network is a /24 or a /48, and may do [`NETWORK_SHARE`] times as much as an address.
 //! - What may be done so often a minute may be done so often at once by who has done nothing of it in the last one, and from then on as evenly as it comes: in no minute is it done more than twice as often.
+//! - Where there are several cores, what is done on one counts on all. A core tells the others of deeds by the dozen, so they cost little: when an address or network has done
+//!   [`UNTOLD`] of what it may do, divided by the cores. So on all cores together no more of it is done unheard than that part. Open connections each core counts for itself.
 //! - The table is of a fixed size. A newcomer displaces the one of his set who has least open and waits shortest; who was displaced is counted anew, so nobody is ever
 //!   counted to have more open than he has.
 
+use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::hash::Hasher;
@@ -17,6 +20,11 @@ use siphasher::sip::SipHasher13;
 
 /// How many times as much a network may do as an address of its.
 pub const NETWORK_SHARE: u64 = 4;
+
+/// The part of what may be done that all cores together may keep from each other: one in so many.
+const UNTOLD: u64 = 4;
+/// Deeds that wait to be told. What finds no room is told with the next deed.
+const TOLD_MAX: usize = 64;
 
 const MINUTE: Micros = Micros::from_secs(60);
 const HOUR: Micros = Micros::from_secs(3_600);
@@ -90,10 +98,13 @@ struct Record {
     connections: [u32; CONNECTION_KINDS],
     /// When each deed will have been paid for: it may be done if that is not a whole period away.
     paid_at: [Instant; DEEDS],
+    /// How often each was done here, and other cores were not told.
+    untold: [u16; DEEDS],
 }
 
 impl Record {
-    const NONE: Record = Record { key: 0, connections: [0; CONNECTION_KINDS], paid_at: [Instant::START; DEEDS] };
+    const NONE: Record =
+        Record { key: 0, connections: [0; CONNECTION_KINDS], paid_at: [Instant::START; DEEDS], untold: [0; DEEDS] };
 
     /// What is lost with it.
     fn weight(&self) -> (u32, Option<Instant>) {
@@ -116,10 +127,21 @@ pub struct Strangers {
     records: Vec<[Record; WAYS]>,
     limits: StrangerLimits,
     key: [u8; 16],
+    /// How many cores there are.
+    cores: u8,
+    told: VecDeque<Deeds>,
+}
+
+/// What was done on another core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deeds {
+    doer: Doer,
+    deed: Deed,
+    count: u16,
 }
 
 /// Who does something: each is counted by himself.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Doer {
     Address(IpAddr),
     Network(IpAddr),
@@ -137,8 +159,9 @@ impl Doer {
 
 impl Strangers {
     /// Nobody has done anything. `key` is random, so that nobody can choose whom he displaces.
-    pub fn new(limits: StrangerLimits, key: [u8; 16]) -> Strangers {
-        Strangers { records: vec![[Record::NONE; WAYS]; SETS], limits, key }
+    /// `cores`: how many there are.
+    pub fn new(limits: StrangerLimits, key: [u8; 16], cores: u8) -> Strangers {
+        Strangers { records: vec![[Record::NONE; WAYS]; SETS], limits, key, cores, told: VecDeque::new() }
     }
 
     /// A connection from `address` is opened. False: there are too many, and it is not to be counted as open.
@@ -208,23 +231,66 @@ impl Strangers {
     /// Somebody at `address` has done this.
     pub fn has_done(&mut self, deed: Deed, address: IpAddr, now: Instant) {
         for doer in Doer::both(address) {
-            let (period, price) = self.price(deed, doer);
-            let paid_at = self.record(doer).and_then(|record| record.paid_at.get_mut(deed as usize));
-            if let Some(paid_at) = paid_at {
-                *paid_at = ((*paid_at).max(now) + price).min(now + period);
+            self.count(Deeds { doer, deed, count: 1 }, now);
+            if self.cores > 1 {
+                self.tell(deed, doer);
             }
+        }
+    }
+
+    /// This was done on another core.
+    pub fn has_done_elsewhere(&mut self, deeds: Deeds, now: Instant) {
+        self.count(deeds, now);
+    }
+
+    /// Whether other cores are to be told of something.
+    pub fn has_deeds(&self) -> bool {
+        !self.told.is_empty()
+    }
+
+    /// What other cores are to be told next.
+    pub fn next_deeds(&mut self) -> Option<Deeds> {
+        self.told.pop_front()
+    }
+
+    fn count(&mut self, deeds: Deeds, now: Instant) {
+        let Deeds { doer, deed, count } = deeds;
+        let (period, price) = self.price(deed, doer);
+        let paid_at = self.record(doer).and_then(|record| record.paid_at.get_mut(deed as usize));
+        if let Some(paid_at) = paid_at {
+            let price = Micros(price.0.saturating_mul(count.into()));
+            *paid_at = ((*paid_at).max(now) + price).min(now + period);
+        }
+    }
+
+    /// A deed was done here. Other cores hear of it once there are enough to be worth it.
+    fn tell(&mut self, deed: Deed, doer: Doer) {
+        let enough = u64::from(self.most(deed)) * doer.share() / (UNTOLD * u64::from(self.cores));
+        let has_room = self.told.len() < TOLD_MAX;
+        let untold = self.record(doer).and_then(|record| record.untold.get_mut(deed as usize));
+        let Some(untold) = untold else { return };
+        *untold = untold.saturating_add(1);
+        if u64::from(*untold) >= enough && has_room {
+            let count = core::mem::take(untold);
+            self.told.push_back(Deeds { doer, deed, count });
         }
     }
 
     /// How long it takes to pay for a deed, and how long ahead it may be done.
     fn price(&self, deed: Deed, doer: Doer) -> (Micros, Micros) {
-        let (most, period) = match deed {
-            Deed::Arrival => (self.limits.arrivals, MINUTE),
-            Deed::Message => (self.limits.messages, MINUTE),
-            Deed::Recipient => (self.limits.recipients, MINUTE),
-            Deed::Guess => (self.limits.guesses, HOUR),
+        let period = if deed == Deed::Guess { HOUR } else { MINUTE };
+        (period, Micros(period.0 / (u64::from(self.most(deed)) * doer.share())))
+    }
+
+    /// How often an address may do this in its period.
+    fn most(&self, deed: Deed) -> u16 {
+        let most = match deed {
+            Deed::Arrival => self.limits.arrivals,
+            Deed::Message => self.limits.messages,
+            Deed::Recipient => self.limits.recipients,
+            Deed::Guess => self.limits.guesses,
         };
-        (period, Micros(period.0 / (u64::from(most.max(1)) * doer.share())))
+        most.max(1)
     }
 
     /// The record of `doer`, if there is one.

@@ -1,6 +1,7 @@
 //! What a login costs, and what it is let in by.
 
 use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
 use machine::{Instant, Micros};
@@ -176,7 +177,7 @@ fn address(text: &str) -> IpAddr {
 
 #[test]
 fn so_many_connections_are_open_from_an_address_and_from_its_network() {
-    let mut strangers = Strangers::new(FEW, [7; 16]);
+    let mut strangers = Strangers::new(FEW, [7; 16], 1);
     let now = Instant::START;
     let open = |address: &str, strangers: &mut Strangers| {
         (0..20).filter(|_| strangers.arrives(ConnectionKind::Mail, address.parse().unwrap(), now)).count()
@@ -200,7 +201,7 @@ fn so_many_connections_are_open_from_an_address_and_from_its_network() {
 
 #[test]
 fn clients_of_other_services_have_a_limit_of_their_own() {
-    let mut strangers = Strangers::new(FEW, [7; 16]);
+    let mut strangers = Strangers::new(FEW, [7; 16], 1);
     let now = Instant::START;
     let open = |kind, text: &str, strangers: &mut Strangers| {
         (0..50).filter(|_| strangers.arrives(kind, address(text), now)).count()
@@ -219,7 +220,7 @@ fn clients_of_other_services_have_a_limit_of_their_own() {
 
 #[test]
 fn a_share_is_an_addresses_own_or_its_part_of_the_network() {
-    let mut strangers = Strangers::new(StrangerLimits { client_connections: 1_000, ..FEW }, [7; 16]);
+    let mut strangers = Strangers::new(StrangerLimits { client_connections: 1_000, ..FEW }, [7; 16], 1);
     let now = Instant::START;
     let open = |text: &str, count, strangers: &mut Strangers| {
         assert!((0..count).all(|_| strangers.arrives(ConnectionKind::Client, address(text), now)));
@@ -240,7 +241,7 @@ fn a_share_is_an_addresses_own_or_its_part_of_the_network() {
 
 #[test]
 fn so_much_is_done_a_minute_and_no_more_however_it_comes() {
-    let mut strangers = Strangers::new(FEW, [7; 16]);
+    let mut strangers = Strangers::new(FEW, [7; 16], 1);
     let here = address("203.0.113.7");
     let mut now = Instant::START;
     let done = |strangers: &mut Strangers, now| (0..20).filter(|_| strangers.may(Deed::Message, here, now)).count();
@@ -259,9 +260,61 @@ fn so_much_is_done_a_minute_and_no_more_however_it_comes() {
     assert_eq!(done(&mut strangers, now), 6, "and never more at once");
 }
 
+/// Cores by one of which after the other an address does what it may. How often it may do it at once, and how many times
+/// one core tells others.
+fn done_on(cores: u8, limits: StrangerLimits, deed: Deed) -> (usize, usize) {
+    let mut all: Vec<Strangers> = (0..cores).map(|_| Strangers::new(limits, [7; 16], cores)).collect();
+    let (mut done, mut told) = (0, 0);
+    for number in 0..20_000 {
+        let own = number % usize::from(cores);
+        done += usize::from(all[own].may(deed, address("203.0.113.7"), Instant::START));
+        while let Some(deeds) = all[own].next_deeds() {
+            told += 1;
+            let others = all.iter_mut().enumerate().filter(|(core, _)| *core != own);
+            others.for_each(|(_, strangers)| strangers.has_done_elsewhere(deeds, Instant::START));
+        }
+    }
+    (done, told)
+}
+
+#[test]
+fn deeds_on_all_cores_count_together() {
+    let limits = StrangerLimits::default();
+    for (deed, most) in [
+        (Deed::Arrival, limits.arrivals),
+        (Deed::Message, limits.messages),
+        (Deed::Recipient, limits.recipients),
+        (Deed::Guess, limits.guesses),
+    ] {
+        let most = usize::from(most);
+        assert_eq!(done_on(1, limits, deed), (most, 0), "{deed:?}: there is nobody to tell");
+        for cores in [2, 4, 16] {
+            let (done, told) = done_on(cores, limits, deed);
+            assert!((most..=most + most / 4).contains(&done), "{cores}, {deed:?}: {done}");
+            let few = 4 * usize::from(cores).min(done) + done / 4;
+            assert!(told <= 2 * few, "{cores}, {deed:?}: {told} times for {done}");
+        }
+    }
+    assert_eq!(done_on(4, FEW, Deed::Message).0, 6, "each one is told where few are allowed");
+}
+
+#[test]
+fn what_waits_to_be_told_is_bounded_and_told_with_the_next_deed() {
+    let mut strangers = Strangers::new(FEW, [7; 16], 16);
+    let hosts = |host: u8| IpAddr::from([203, host, 113, 7]);
+    (0..100).for_each(|host| strangers.has_done(Deed::Message, hosts(host), Instant::START));
+    assert_eq!(core::iter::from_fn(|| strangers.next_deeds()).count(), 64);
+    strangers.has_done(Deed::Message, hosts(99), Instant::START);
+    let (mut other, now) = (Strangers::new(FEW, [7; 16], 16), Instant::START);
+    while let Some(deeds) = strangers.next_deeds() {
+        other.has_done_elsewhere(deeds, now);
+    }
+    assert_eq!((0..9).filter(|_| other.may(Deed::Message, hosts(99), now)).count(), 4, "two were told at once");
+}
+
 #[test]
 fn who_has_guessed_often_may_guess_seldom() {
-    let mut strangers = Strangers::new(FEW, [7; 16]);
+    let mut strangers = Strangers::new(FEW, [7; 16], 1);
     let here = address("203.0.113.7");
     let mut now = Instant::START;
     for _ in 0..9 {
@@ -277,7 +330,7 @@ fn who_has_guessed_often_may_guess_seldom() {
 
 #[test]
 fn a_crowd_of_strangers_takes_no_more_than_the_table_and_whoever_has_connections_is_displaced_last() {
-    let mut strangers = Strangers::new(StrangerLimits { arrivals: 1_000, ..FEW }, [7; 16]);
+    let mut strangers = Strangers::new(StrangerLimits { arrivals: 1_000, ..FEW }, [7; 16], 1);
     let (here, now) = (address("203.0.113.7"), Instant::START);
     assert!((0..3).all(|_| strangers.arrives(ConnectionKind::Mail, here, now)));
     for number in 0..100_000_u32 {

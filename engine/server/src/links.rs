@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 
 use certificates::{ListVersion, Replaced, Shown, Upload};
 use compute::JobMessage;
-use mail::FailedLogin;
+use mail::{Deeds, FailedLogin};
 use net::{NetMessage, Parcel};
 use outbound::{QueueAsked, QueueTold};
 use resolver::NameMessage;
@@ -43,6 +43,8 @@ pub(crate) enum Message {
     Name(NameMessage),
     /// A login has failed: the throttle of each core knows of the failures on all.
     LoginFailed(Arc<FailedLogin>),
+    /// What strangers have done counts on all cores.
+    Deeds(Deeds),
     /// A password hash or a signature is to be computed, was computed, or is not needed any more.
     Job(JobMessage),
     /// The core receives nothing any more.

@@ -56,6 +56,7 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     let logins = Logins::new(cores, configuration.access.clone(), keys, Nonces::new(random(machine)));
     let names = Names::new(core, configuration.network.as_ref(), random(machine));
     let seed = InboundSeed {
+        cores,
         transactions: sizes.transactions,
         checked_bytes: CHECKED_BYTES_POOLED,
         filter_bytes: sizes.filter_bytes(),

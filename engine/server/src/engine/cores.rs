@@ -27,6 +27,7 @@
 //! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right.
 //!   Failures are told to all, so that it does not matter to which core a client comes; how many
 //!   logins an address has under way each core counts for itself.
+//! - **Limits on strangers**: each core counts what they do, and tells others, by the dozen.
 //! - **Hosts elsewhere**: a keyed hash of an origin of mail, or of a destination, names the core that
 //!   knows of it, and is asked about it. So it does not matter to which core a deferred message comes
 //!   again, nor which core has the mail that leaves for a destination.
@@ -114,6 +115,9 @@ impl Engine {
                 parts.compute.message_arrived(from, message);
                 server.jobs_done(machine);
             }
+            Message::Deeds(deeds) => {
+                services.inbound.strangers().has_done_elsewhere(deeds, parts.turn.now);
+            }
             Message::LoginFailed(failure) => parts.logins.failed_elsewhere(&failure, parts.turn.now),
             Message::Shards(message) => {
                 if let Some(event) = parts.store.message_arrived(from, message) {
@@ -158,7 +162,7 @@ impl Engine {
 
     /// Phase 5, to other cores: as much as the rings take.
     pub(super) fn post(&mut self, machine: &mut impl Machine) {
-        let Parts { links, logins, compute, .. } = &mut self.server.parts;
+        let Server { parts: Parts { links, logins, compute, .. }, services, .. } = &mut self.server;
         if links.is_alone() {
             return;
         }
@@ -171,6 +175,11 @@ impl Engine {
         {
             let failure = Arc::new(failure);
             links.tell_others(Class::Hearsay, || Message::LoginFailed(Arc::clone(&failure)));
+        }
+        while links.takes_hearsay()
+            && let Some(deeds) = services.inbound.strangers().next_deeds()
+        {
+            links.tell_others(Class::Hearsay, || Message::Deeds(deeds));
         }
         // Most turns have nothing to tell.
         self.pace.is_untold = self.has_messages();
@@ -200,8 +209,9 @@ impl Engine {
 
     /// Whether something waits to be told to another core.
     fn has_messages(&self) -> bool {
-        let parts = &self.server.parts;
+        let Server { parts, services, .. } = &self.server;
         parts.logins.has_failures()
+            || services.inbound.has_deeds()
             || parts.store.has_messages()
             || parts.connections.net().has_messages()
             || self.sending.has_filled()
