@@ -32,8 +32,9 @@ pub struct Posting {
 pub fn entries_for(account: AccountId, envelope: &Envelope) -> Vec<Recipient> {
     let (mut entries, mut first) = (Vec::new(), 0);
     while first < envelope.recipients.len().min(RECIPIENTS_MAX) {
-        entries.push(to_outbox(account, OutboxEntry::submitted(first as u8)));
-        first += together(envelope, first);
+        let count = together(envelope, first);
+        entries.push(to_outbox(account, OutboxEntry::submitted(first as u8, count as u8)));
+        first += count;
     }
     entries
 }
@@ -47,8 +48,15 @@ fn to_outbox(account: AccountId, entry: OutboxEntry) -> Recipient {
     Recipient { mailbox: OUTBOX, flags: Flags::SEEN, entry: Some(entry), ..Recipient::inbox(account) }
 }
 
+/// The recipients of its envelope that an entry stands for, as it says itself or, where it does
+/// not, as it was made. `None`: the envelope has none like these.
+pub fn recipients_of<'a>(entry: &OutboxEntry, envelope: &'a Envelope) -> Option<&'a [relay::Recipient]> {
+    let count = entry.count().unwrap_or_else(|| together(envelope, entry.first()));
+    envelope.recipients.get(entry.first()..)?.get(..count).filter(|recipients| !recipients.is_empty())
+}
+
 /// So many recipients an entry stands for whose first has this number.
-pub fn together(envelope: &Envelope, first: usize) -> usize {
+fn together(envelope: &Envelope, first: usize) -> usize {
     let all = envelope.recipients.get(first..).unwrap_or_default();
     let Some(kind) = all.first().map(kind) else { return 0 };
     let most = kind.1.recipients_max();
@@ -109,4 +117,31 @@ pub fn posting(account: AccountId, reverse_path: &str, addresses: &[String]) -> 
     let (mut head, envelope) = (Vec::new(), envelope_of(reverse_path, addresses));
     let written = envelope::write(&envelope, &mut head);
     Posting { head, entries: written.map_or(Vec::new(), |()| entries_for(account, &envelope)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn an_entry_stands_for_the_recipients_that_it_says() {
+        let addresses = ["a@far.test", "b@far.test", "c@far.test", "d@other.test"];
+        let envelope = envelope_of("ada@here.test", &addresses.map(|address| address.to_string()));
+        let made: Vec<OutboxEntry> = entries_for(AccountId(1), &envelope).iter().filter_map(|one| one.entry).collect();
+        assert_eq!(made, [OutboxEntry::submitted(0, 3), OutboxEntry::submitted(3, 1)]);
+        let those = |first, count| {
+            let recipients = recipients_of(&OutboxEntry::submitted(first, count), &envelope)?;
+            Some(recipients.iter().map(|recipient| recipient.address.as_str()).collect::<Vec<_>>())
+        };
+        assert_eq!(those(0, 3), Some(addresses[..3].to_vec()));
+        // However this program would group them.
+        assert_eq!(those(0, 2), Some(addresses[..2].to_vec()));
+        assert_eq!(those(2, 2), Some(addresses[2..].to_vec()));
+        // An entry of format 3 says nothing of how many there are.
+        assert_eq!(those(1, 0), Some(addresses[1..3].to_vec()));
+        for (first, count) in [(0, 5), (3, 2), (4, 1), (200, 1), (4, 0)] {
+            assert_eq!(those(first, count), None, "{count} from {first} on");
+        }
+    }
 }

@@ -18,6 +18,7 @@ extern crate alloc;
 
 mod abuse;
 mod certificates;
+mod disk;
 mod document;
 mod error;
 mod filter;
@@ -34,6 +35,7 @@ mod tests;
 
 pub use abuse::Abuse;
 pub use certificates::CertificateFiles;
+pub use disk::{DISK_FORMAT, DiskFormat};
 pub use error::ConfigurationError;
 pub use filter::{Filter, WhenAway};
 pub use limits::{Limits, PER_DAY_MAX, PerDay, Quota};
@@ -84,7 +86,7 @@ pub const SMARTHOSTS_MAX: usize = 64;
 pub const AUTHORITY_FILES_MAX: usize = 16;
 
 const KEYS: &[&str] =
-    &["hostname", "domains", "network", "user", "access", "abuse", "filter", "limits", "web", "tls", "relay"];
+    &["hostname", "domains", "network", "user", "access", "abuse", "disk", "filter", "limits", "web", "tls", "relay"];
 
 /// What `barepost.toml` says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -101,6 +103,8 @@ pub struct Configuration {
     pub access: Access,
     /// What strangers are refused for, or held in suspicion.
     pub abuse: Abuse,
+    /// The format that the disk is to have.
+    pub disk: DiskFormat,
     /// Who is asked about the letters that they bring, if somebody is.
     pub filter: Option<Filter>,
     /// How much accounts may have.
@@ -131,12 +135,26 @@ impl Configuration {
         let users = users::users(&root, &domains)?;
         let access = root.section("access")?.map(|section| network::access(&section)).transpose()?.unwrap_or_default();
         let abuse = root.section("abuse")?.map(|section| abuse::abuse(&section)).transpose()?.unwrap_or_default();
+        let disk = root.section("disk")?.map(|section| disk::format(&section)).transpose()?.unwrap_or_default();
         let filter = root.section("filter")?.map(|section| filter::filter(&section)).transpose()?;
         let limits = root.section("limits")?.map(|section| limits::limits(&section)).transpose()?.unwrap_or_default();
         let web = root.section("web")?.map(|section| web::web(&section)).transpose()?.unwrap_or_default();
         let certificates = certificates::certificates(&root)?;
         let relay = root.section("relay")?.map(|section| relay::relay(&section)).transpose()?.unwrap_or_default();
-        Ok(Configuration { hostname, domains, network, users, access, abuse, filter, limits, web, certificates, relay })
+        Ok(Configuration {
+            hostname,
+            domains,
+            network,
+            users,
+            access,
+            abuse,
+            disk,
+            filter,
+            limits,
+            web,
+            certificates,
+            relay,
+        })
     }
 
     /// Whether `domain` is one of the domains that mail is taken for; upper and lower case are the same.

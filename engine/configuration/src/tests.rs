@@ -14,8 +14,8 @@ use mail::StrangerLimits;
 
 use super::values::Value as _;
 use super::{
-    Address, Configuration, FORWARDS_MAX, Forwarding, HostName, Keep, Limits, Password, PerDay, PolicyMode, Quota,
-    TEXT_BYTES_MAX, USERS_MAX, Web,
+    Address, Configuration, DiskFormat, FORWARDS_MAX, Forwarding, HostName, Keep, Limits, Password, PerDay, PolicyMode,
+    Quota, TEXT_BYTES_MAX, USERS_MAX, Web,
 };
 
 const WHOLE: &str = r#"hostname = "Mail.Barepost.test"
@@ -465,6 +465,18 @@ fn quotas_are_sizes_with_a_unit_of_an_account_or_of_all() {
         refused(&with_root(&format!("[limits]\nquota = {wrong}")), 4, what, "unlimited");
     }
     refused(&with_root("[limits]\nquotas = '1G'"), 4, "`quotas` is not known", "`quota`");
+}
+
+#[test]
+fn a_disk_keeps_its_format_until_the_newest_is_asked_for() {
+    let disk = |text: &str| Configuration::parse(&with_root(text)).unwrap().disk;
+    assert_eq!(disk(""), DiskFormat::Kept);
+    assert_eq!(disk("[disk]"), DiskFormat::Kept);
+    assert_eq!(disk("[disk]\nformat = 4"), DiskFormat::Newest);
+    for wrong in ["3", "5", "-4", "'4'", "true"] {
+        refused(&with_root(&format!("[disk]\nformat = {wrong}")), 4, "converted to format 4 alone", "no `format`");
+    }
+    refused(&with_root("[disk]\nformats = 4"), 4, "`formats` is not known", "`format`");
 }
 
 /// Parses `text`, which must be refused at `line` with these words.

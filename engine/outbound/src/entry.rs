@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use accounts::entries::{self, together};
+use accounts::entries;
 use machine::{Instant, UnixTime};
 use relay::loops::Mark;
 use relay::report::Kind;
@@ -52,14 +52,20 @@ pub(super) struct Entry {
 const HEADER_BYTES_MAX: usize = 8 * 1024;
 
 impl Entry {
-    /// The entry of this account with this envelope, for the recipients from number `first` on.
-    /// `message`: how the message begins. `None`: the envelope has no such recipient.
-    pub(super) fn posted(account: AccountId, envelope: Envelope, first: usize, message: &[u8]) -> Option<Entry> {
-        let packing = entries::packing_of(envelope.recipients.get(first)?);
-        let together = together(&envelope, first);
-        let recipients = envelope.recipients.into_iter().skip(first).take(together).collect();
+    /// The entry of this account with this envelope. `message`: how the message begins. `None`: the
+    /// envelope has no recipients like those that its record names.
+    pub(super) fn posted(
+        account: AccountId,
+        envelope: Envelope,
+        record: Option<OutboxEntry>,
+        message: &[u8],
+    ) -> Option<Entry> {
+        // What a rebuild has found may stand for any of them.
+        let record = record.unwrap_or(OutboxEntry::submitted(0, 0));
+        let recipients = entries::recipients_of(&record, &envelope)?.to_vec();
+        let packing = entries::packing_of(recipients.first()?);
+        let wanted = ((1u32 << recipients.len()) - 1) as u16;
         let envelope = Envelope { recipients, ..envelope };
-        let wanted = ((1u32 << together) - 1) as u16;
         let header = shown_header(message);
         Some(Entry { account, envelope, nature: Nature::Posted, wanted, packing, header })
     }
@@ -179,8 +185,7 @@ pub(super) fn is_arriving(record: Option<OutboxEntry>) -> bool {
 /// The recipients that an entry stands for. A lost entry may stand for any recipient of its envelope.
 pub(super) fn recipients(envelope: &Envelope, record: Option<OutboxEntry>) -> &[Recipient] {
     let Some(record) = record else { return &envelope.recipients };
-    let all = envelope.recipients.get(record.first()..).unwrap_or_default();
-    all.get(..together(envelope, record.first())).unwrap_or_default()
+    entries::recipients_of(&record, envelope).unwrap_or_default()
 }
 
 /// What is to become of an entry.

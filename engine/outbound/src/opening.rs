@@ -26,9 +26,8 @@ pub(super) fn open(beginning: &[u8], extent: EntryExtent, cx: &mut AttemptCx<'_,
     if extent == EntryExtent::Beginning && !has_shown_header(message) {
         return OpenedEntry::Partial;
     }
-    let first = cx.record().map_or(0, |record| record.first());
     // Its record may name a recipient that the envelope does not have.
-    let Some(entry) = Entry::posted(cx.place.0, envelope, first, message) else { return OpenedEntry::Unreadable };
+    let Some(entry) = Entry::posted(cx.place.0, envelope, cx.record(), message) else { return OpenedEntry::Unreadable };
     let domain = domain_of(entry.address(0));
     cx.queue.is_for(cx.place, &domain, &cx.parts.store.own.store);
     OpenedEntry::Whole { entry, signatures, message_at: message_at as u32 }

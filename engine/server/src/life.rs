@@ -202,6 +202,9 @@ impl Lifecycle {
                     let kib = store.space().bytes >> 10;
                     console.print(format_args!("store: the disk was blank; a new store of {kib} KiB was made on it"));
                 }
+                if store.is_converted() && store.state() == State::Serving {
+                    console.print(format_args!("store: the disk has been converted to format {}", store.format()));
+                }
                 for finding in store.findings() {
                     console.print(format_args!("store: {finding}"));
                 }

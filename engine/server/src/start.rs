@@ -8,7 +8,7 @@ use accounts::{Directory, Logins};
 use budget::MemoryBudget;
 use certificates::Certificates;
 use compute::Compute;
-use configuration::{Configuration, Network};
+use configuration::{Configuration, DISK_FORMAT, DiskFormat, Network};
 use connections::{Connections, TlsTable};
 use inbound::{Inbound, InboundSeed};
 use machine::{Card, ConsoleLines, CoreId, Entropy, Machine, Turn};
@@ -33,6 +33,8 @@ use crate::server::{Server, Services, Webmail};
 use crate::session::Sessions;
 use crate::sizes::{CHECKED_BYTES_POOLED, Sizes};
 
+const _: () = assert!(DISK_FORMAT == store::FORMAT_VERSION, "the configuration names the newest format");
+
 /// What the core of this seed serves with, to be made there.
 pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     let Seed { core, cores, configuration, site, papers, sizes, secret, links } = seed;
@@ -49,7 +51,10 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
     // Each draws from the machine in its turn: another order would be another run of a simulation.
     let (seed, disk) = (random(machine), machine.disk());
-    let store = Archive::new((core, cores), &sizes.of_shards(cores), seed, disk, facts(&configuration, &secret));
+    let mut store = Archive::new((core, cores), &sizes.of_shards(cores), seed, disk, facts(&configuration, &secret));
+    if configuration.disk == DiskFormat::Newest {
+        store.own.store.convert();
+    }
     let [of_reports, of_inbound] = QueueIds::pair(u64::from_le_bytes(random(machine)));
     let memory = MemoryBudget::new(sizes.memory_pool_bytes(), random(machine));
     let keys = [random(machine), random(machine)];

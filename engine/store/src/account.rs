@@ -8,6 +8,7 @@
 
 use crate::conversations::Conversations;
 use crate::format3;
+use crate::format4::{ProgressRecord, QueuedRecord};
 use crate::mailbox::{Mailbox, UID_VALIDITY_LOST};
 use crate::messages::Entry;
 use crate::notes::Notes;
@@ -15,7 +16,7 @@ use crate::outbox::OutboxEntry;
 use crate::outcome::Refusal;
 use crate::quotas::Quota;
 use crate::record::AccountTexts;
-use crate::types::{AccountId, BUILT_IN, Flags, MailboxId, MarkChange, Marks, OUTBOX};
+use crate::types::{AccountId, BUILT_IN, Flags, MailboxId, MarkChange, Marks, OUTBOX, Uid};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -298,6 +299,9 @@ impl Account {
         let Some(entry) = known.messages().find(uid).filter(|_| mailbox == OUTBOX.0) else {
             return known.mark(uid, change, modseq);
         };
+        if self.outbox.get(&uid).is_some_and(|queued| !queued.is_in_marks) {
+            return known.mark(uid, format3::marks_of_client(change, false), modseq);
+        }
         let before = format3::join(entry.marks(), self.outbox.get(&uid).copied());
         let (marks, queued) = format3::split(change.applied(before));
         known.mark(uid, MarkChange { clear: Marks { flags: Flags(u8::MAX), keywords: u16::MAX }, set: marks }, modseq);
@@ -307,12 +311,32 @@ impl Account {
         };
     }
 
+    /// A message of the outbox has this entry, if it is there.
+    pub(crate) fn is_queued(&mut self, QueuedRecord { uid: Uid(uid), modseq, entry, .. }: &QueuedRecord) {
+        let Some(outbox) = self.mailboxes.get_mut(&OUTBOX.0) else { return };
+        outbox.saw(0, *modseq);
+        if outbox.messages().find(*uid).is_some() {
+            outbox.mark(*uid, MarkChange::default(), *modseq);
+            self.outbox.insert(*uid, *entry);
+        }
+    }
+
+    /// An entry of the outbox has come so far, if it is there.
+    pub(crate) fn goes_on(&mut self, progress: &ProgressRecord) {
+        let Some(outbox) = self.mailboxes.get_mut(&OUTBOX.0) else { return };
+        outbox.saw(0, progress.modseq);
+        if let Some(entry) = self.outbox.get_mut(&progress.uid.0) {
+            outbox.mark(progress.uid.0, MarkChange::default(), progress.modseq);
+            progress.apply(entry);
+        }
+    }
+
     /// The entries of its outbox.
     pub(crate) fn outbox(&self) -> &BTreeMap<u32, OutboxEntry> {
         &self.outbox
     }
 
-    /// A message of a mailbox, as it lies on the disk.
+    /// A message of a mailbox, as it lies on a disk of format 3.
     pub(crate) fn recorded(&self, mailbox: u32, entry: &Entry) -> Entry {
         let queued = if mailbox == OUTBOX.0 { self.outbox.get(&entry.uid).copied() } else { None };
         entry.with_marks(format3::join(entry.marks(), queued))

@@ -6,15 +6,17 @@
 //!   only after two versions of the superblock with the new root are.
 
 use crate::account::Account;
+use crate::format4::QueuedRecord;
 use crate::group::Superseded;
 use crate::index::Index;
 use crate::journals::{Journals, blocks_of};
 use crate::layout::{SegmentIndex, ShardId};
+use crate::messages::Entry;
 use crate::parts::Parts;
 use crate::record::{self, RANGE_ENTRIES};
 use crate::shards::ShardSet;
-use crate::superblock::Root;
-use crate::types::AccountId;
+use crate::superblock::{Format, Root};
+use crate::types::{AccountId, OUTBOX, Uid};
 use crate::writing::{extend_journal, has_places};
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
@@ -77,7 +79,7 @@ impl Checkpointer {
         let index = parts.indexes.of(number);
         let mut cursor = checkpoint.cursor;
         while out.len() < STEP_BYTES && cursor != Cursor::End {
-            cursor = step(index, cursor, out);
+            cursor = step(index, parts.superblock.format, cursor, out);
         }
         let blocks = blocks_of(out) + parts.journals.gathered_blocks(number) + 1;
         if !has_places(parts, number, blocks) {
@@ -129,7 +131,7 @@ fn begin_if_due(parts: &mut Parts) -> Option<Checkpoint> {
 }
 
 /// Appends what the cursor points at; returns where it points next.
-fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
+fn step(index: &Index, format: Format, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
     match cursor {
         Cursor::Shard => {
             record::put_shard(out, index.guid_next());
@@ -159,7 +161,7 @@ fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
             }
             None => behind_account(id),
         },
-        Cursor::Messages(id, number, from) => messages(index, (id, number, from), out),
+        Cursor::Messages(id, number, from) => messages(index, format, (id, number, from), out),
         Cursor::End => Cursor::End,
     }
 }
@@ -176,8 +178,10 @@ fn known(index: &Index, id: AccountId) -> &Account {
     }
 }
 
-/// Appends one range of messages, and before it the chunks of those whose place must be told.
-fn messages(index: &Index, (id, number, from): (AccountId, u32, u32), out: &mut Vec<u8>) -> Cursor {
+/// Appends one range of messages, before it the chunks of those whose place must be told, and behind
+/// it the entries of those that have one. A replay that comes to the range forgets the entries: so
+/// all are in one group.
+fn messages(index: &Index, format: Format, (id, number, from): (AccountId, u32, u32), out: &mut Vec<u8>) -> Cursor {
     let next_mailbox = number.checked_add(1).map_or_else(|| behind_account(id), |next| Cursor::Mailbox(id, next));
     let account = known(index, id);
     // A client may have removed it since the walk has paused.
@@ -193,8 +197,15 @@ fn messages(index: &Index, (id, number, from): (AccountId, u32, u32), out: &mut 
         if out.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let Some(last) = last else { return next_mailbox };
-    let recorded = entries().take(count).map(|entry| account.recorded(number, entry));
-    record::put_range(out, id, number, (from, last), recorded);
+    let recorded = |entry: &Entry| if format == Format::Three { account.recorded(number, entry) } else { *entry };
+    record::put_range(out, id, number, (from, last), entries().take(count).map(recorded));
+    if format == Format::Four && number == OUTBOX.0 {
+        for message in entries().take(count) {
+            let Some(entry) = account.outbox().get(&message.uid).copied() else { continue };
+            let record = QueuedRecord { account: id, uid: Uid(message.uid), modseq: message.modseq(), entry };
+            record::put_queued(out, &record);
+        }
+    }
     match last.checked_add(1) {
         Some(next) => Cursor::Messages(id, number, next),
         None => next_mailbox,

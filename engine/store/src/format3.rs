@@ -17,7 +17,7 @@
 //! - What [`split`] has taken apart [`join`] puts together again, whatever the disk said.
 //! - A change of an entry only takes bits away to set its state.
 
-use crate::outbox::{EntryChange, EntrySource, EntryState, OutboxEntry, Packing};
+use crate::outbox::{EntryChange, EntrySource, EntryState, OutboxEntry, Packing, Results};
 use crate::types::{Flags, MarkChange, Marks};
 
 const FORWARDED: Flags = Flags(16);
@@ -43,10 +43,11 @@ pub(crate) fn split(Marks { flags, keywords }: Marks) -> (Marks, Option<OutboxEn
     let entry = OutboxEntry {
         source: if flags.contains(FORWARDED) { EntrySource::Forwarded } else { EntrySource::Submitted },
         state,
-        first: (keywords >> FIRST_SHIFT) as u8,
-        results: keywords as u8,
+        first: keywords >> FIRST_SHIFT,
+        results: Results::Packed(keywords as u8),
         is_delay_reported: flags.contains(DELAY_REPORTED),
         is_damage_reported: flags.contains(DAMAGE_REPORTED),
+        is_in_marks: true,
     };
     (Marks { flags: flags.without(ENTRY), keywords: 0 }, Some(entry))
 }
@@ -60,7 +61,12 @@ pub(crate) fn join(marks: Marks, entry: Option<OutboxEntry>) -> Marks {
         (entry.is_damage_reported, DAMAGE_REPORTED),
     ];
     let set = bits.into_iter().filter(|(is_set, _)| *is_set).fold(of_state(entry.state), |set, (_, bit)| set.with(bit));
-    let keywords = u16::from(entry.first) << FIRST_SHIFT | u16::from(entry.results);
+    let results = match entry.results {
+        Results::Packed(results) => results,
+        // Only a new entry becomes one of format 3: nothing is known of its recipients.
+        Results::Explicit { .. } => 0,
+    };
+    let keywords = entry.first << FIRST_SHIFT | u16::from(results);
     Marks { flags: marks.flags.with(set), keywords: marks.keywords | keywords }
 }
 

@@ -36,6 +36,8 @@ pub trait ReadSectors {
 pub struct Report {
     /// Why it cannot be opened, if it cannot; then all else is empty.
     pub refused: Option<Reason>,
+    /// The format that it has.
+    pub format: u32,
     /// The store's id.
     pub id: [u8; 16],
     /// Bytes of one segment, and how many there are.
@@ -97,6 +99,7 @@ pub fn fsck(disk: &mut impl ReadSectors) -> Report {
     let geometry = store.parts().segments.geometry();
     Report {
         refused,
+        format: store.format(),
         id: if refused.is_none() { store.parts().superblock.id } else { [0; 16] },
         segment_bytes: u64::from(geometry.segment_pages) * PAGE_BYTES as u64,
         segments: geometry.segments(),
@@ -203,7 +206,7 @@ impl fmt::Display for Report {
         if let Some(reason) = self.refused {
             return writeln!(out, "cannot be opened: {reason}");
         }
-        write!(out, "Barepost disk, format {}, id ", crate::FORMAT_VERSION)?;
+        write!(out, "Barepost disk, format {}, id ", self.format)?;
         self.id.iter().try_for_each(|byte| write!(out, "{byte:02x}"))?;
         writeln!(out)?;
         let kib = |bytes: u64| bytes / 1024;

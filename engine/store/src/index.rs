@@ -29,6 +29,9 @@ const _: () = assert!(RESIDENT_BYTES_PER_MESSAGE <= 128);
 /// What a message that was filed, or has several chunks, takes in memory beside the rest, 4 bytes a chunk not counted.
 pub const RESIDENT_BYTES_PLACED: usize = 112;
 
+/// Bytes of the record of an outbox entry.
+const QUEUED_RECORD_BYTES: u64 = 32;
+
 /// Bytes of records that a shard keeps and cannot read.
 const KEPT_BYTES_MAX: usize = 8 * 1024;
 
@@ -147,6 +150,7 @@ impl Index {
     pub(crate) fn checkpoint_blocks(&self) -> u32 {
         let (placed, accounts) = (self.placed.len() as u64, self.accounts.len() as u64);
         let bytes = self.messages * 36 + placed * 16 + self.placed_chunks * 5 + accounts * 1000 + self.note_bytes;
+        let bytes = bytes + self.queued as u64 * QUEUED_RECORD_BYTES;
         let bytes = bytes + self.kept_bytes() as u64;
         (bytes / 3500 + 1).min(u64::from(u32::MAX)) as u32
     }
@@ -255,6 +259,16 @@ impl Index {
                 change_counted(account, &mut self.queued, |account| account.remove_mailbox(mailbox));
             }
             Record::Note { account, key, value } => self.note(account, key, value),
+            Record::Queued(ref record) => {
+                if let Some(account) = self.accounts.get_mut(&record.account) {
+                    change_counted(account, &mut self.queued, |account| account.is_queued(record));
+                }
+            }
+            Record::Progress(ref record) => {
+                if let Some(account) = self.accounts.get_mut(&record.account) {
+                    account.goes_on(record);
+                }
+            }
         }
     }
 

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `layout`, `superblock`, `block`, `chunk`, `frame`, `record` | the format: parse and emit, nothing else |
 //! | `outbox`, `types`, `body`, `outcome` | what the store is told, and what it answers |
-//! | `format3` | how format 3 keeps entries of outboxes |
+//! | `format3`, `format4` | how each format keeps entries of outboxes |
 //! | `messages`, `notes`, `quotas`, `conversations`, `mailbox`, `account`, `index` | what is known in memory; changes only by applying durable records |
 //! | `backing`, `pool`, `segments` | requests in flight, buffers in memory, space on the disk |
 //! | `indexes`, `journal`, `journals`, `orders`, `group`, `keeper` | all shards: what is known, what gathers, what is in flight |
@@ -50,6 +50,7 @@ mod delivery;
 mod digest;
 mod finding;
 mod format3;
+mod format4;
 mod frame;
 mod fsck;
 mod group;

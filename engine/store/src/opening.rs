@@ -22,7 +22,7 @@ use crate::rebuild::Rebuild;
 use crate::replay::{Dropped, Replay, Replayed};
 use crate::segments::Segments;
 use crate::shards::ShardSet;
-use crate::superblock::{Root, Superblock};
+use crate::superblock::{Format, Root, Superblock};
 use crate::types::Uid;
 use crate::writing::refresh_reserve;
 use alloc::boxed::Box;
@@ -31,6 +31,9 @@ use blank::Look;
 use machine::Sector;
 use sometimes::sometimes;
 use superblocks::Found;
+
+/// Versions of the superblock after which all four slots hold one of them.
+const RENEWALS_OF_ALL_SLOTS: u8 = 2;
 
 enum Phase {
     /// So many pieces have not been read.
@@ -64,8 +67,12 @@ pub(crate) struct Opening {
     /// Shards to rebuild.
     damaged: ShardSet,
     dropped: Vec<Dropped>,
-    /// No other version of the superblock leads to the journals that the one in force leads to.
-    is_superblock_sole: bool,
+    /// How many versions of the superblock are to be written before the store serves.
+    renewals: u8,
+    /// A disk of an earlier format is to have the newest one from now on.
+    wants_newest_format: bool,
+    /// It has it from now on.
+    is_converted: bool,
 }
 
 impl Opening {
@@ -84,7 +91,9 @@ impl Opening {
             next_shard: 0,
             damaged: ShardSet::EMPTY,
             dropped: Vec::new(),
-            is_superblock_sole: false,
+            renewals: 0,
+            wants_newest_format: false,
+            is_converted: false,
         };
         let patience = opening.patience();
         for (lane, page) in Lanes::all().zip(pieces) {
@@ -99,6 +108,16 @@ impl Opening {
             Phase::Ended(state) => Some(state),
             _ => None,
         }
+    }
+
+    /// A disk of an earlier format is to have the newest one from now on.
+    pub(crate) fn convert(&mut self) {
+        self.wants_newest_format = true;
+    }
+
+    /// Whether the disk had an earlier format, and has the newest one now.
+    pub(crate) fn is_converted(&self) -> bool {
+        self.is_converted
     }
 
     /// Whether the disk was blank, and was formatted.
@@ -177,7 +196,7 @@ impl Opening {
     /// A flush has ended.
     pub(crate) fn flushed(&mut self, ok: bool, parts: &mut Parts, findings: &mut Findings) {
         match self.phase {
-            Phase::LastFlush if ok && core::mem::take(&mut self.is_superblock_sole) => self.renew(parts),
+            Phase::LastFlush if ok && self.renewals > 0 => self.renew(parts),
             Phase::LastFlush => {
                 let state = if ok { State::Serving } else { State::ReadOnly(WhyReadOnly::LastFlushFailed) };
                 self.phase = Phase::Ended(state);
@@ -230,8 +249,12 @@ impl Opening {
 
     fn superblocks_read(&mut self, parts: &mut Parts, findings: &mut Findings) {
         match superblocks::look(&self.lanes, self.disk_pages) {
-            Ok(Found::Store { superblock, damaged, is_sole }) => {
-                self.is_superblock_sole = is_sole;
+            Ok(Found::Store { superblock, damaged, is_sole, is_of_one_format }) => {
+                self.renewals = match superblock.format {
+                    // A conversion may have been cut off: no slot may lead to a disk of format 3.
+                    Format::Four if !is_of_one_format => RENEWALS_OF_ALL_SLOTS,
+                    Format::Three | Format::Four => u8::from(is_sole),
+                };
                 for page in damaged {
                     findings.note(page.sector(), Damage::Superblock);
                     parts.commit.superblock_is_due();
@@ -286,7 +309,12 @@ impl Opening {
                         return self.lane_replayed(parts, findings);
                     };
                     self.lanes.take(lane);
-                    Box::new(Replay::new(shard, root, parts.indexes.swap(shard, Index::default())))
+                    Box::new(Replay::new(
+                        shard,
+                        root,
+                        parts.superblock.format,
+                        parts.indexes.swap(shard, Index::default()),
+                    ))
                 }
             };
             let (key, geometry) = (&parts.superblock.key, parts.superblock.geometry);
@@ -373,9 +401,13 @@ impl Opening {
         refresh_reserve(parts);
         if self.inspect {
             self.phase = Phase::Ended(State::Serving);
-        } else {
-            self.flush_last(parts);
+            return;
         }
+        if self.wants_newest_format && parts.superblock.format == Format::Three {
+            parts.superblock.format = Format::Four;
+            (self.renewals, self.is_converted) = (RENEWALS_OF_ALL_SLOTS, true);
+        }
+        self.flush_last(parts);
     }
 
     fn flush_last(&mut self, parts: &mut Parts) {
@@ -384,8 +416,9 @@ impl Opening {
     }
 
     /// Writes the superblock again in the slots of the version before. That one would lead to
-    /// segments that are used anew from now on.
+    /// segments that are used anew from now on, or to a disk of an earlier format.
     fn renew(&mut self, parts: &mut Parts) {
+        self.renewals -= 1;
         let Parts { superblock, random, backing, .. } = parts;
         superblock.sequence += 1;
         let (slots, stamp) = (superblock.geometry.slots(), random.number());

@@ -3,7 +3,7 @@
 //! An entry stands for neighbouring recipients of its message's envelope, and says of each how far
 //! the message has come. The addresses are in the message; the store does not look into that.
 //!
-//! How an entry lies on the disk is told in `format3` alone.
+//! How an entry lies on the disk is told in `format3` and `format4` alone.
 //!
 //! Invariants:
 //! - A recipient with a reported result is done: [`EntryChange`] cannot say otherwise.
@@ -16,11 +16,36 @@ pub struct OutboxEntry {
     pub(crate) source: EntrySource,
     pub(crate) state: EntryState,
     /// The number of its first recipient in the envelope.
-    pub(crate) first: u8,
-    /// What is known of each recipient. How to read it follows from the envelope: [`Packing`].
-    pub(crate) results: u8,
+    pub(crate) first: u16,
+    pub(crate) results: Results,
     pub(crate) is_delay_reported: bool,
     pub(crate) is_damage_reported: bool,
+    /// The disk has it in the marks of its message, as format 3 keeps it.
+    pub(crate) is_in_marks: bool,
+}
+
+/// What is known of each recipient of an entry, a bit each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Results {
+    /// As format 3 has it: how to read it follows from the envelope, by [`Packing`].
+    Packed(u8),
+    Explicit {
+        /// How many recipients it stands for. 0: all that it has, which its envelope does not say.
+        count: u8,
+        done: u8,
+        reported: u8,
+    },
+}
+
+/// The most recipients of an entry: each has a bit.
+pub(crate) const COUNT_MAX: u8 = u8::BITS as u8;
+
+/// The bits of so many recipients; 0: how many there are is not known.
+pub(crate) fn recipients(count: u8) -> u8 {
+    match count {
+        0 => u8::MAX,
+        count => u8::MAX.checked_shr(u32::from(COUNT_MAX.saturating_sub(count))).unwrap_or(0),
+    }
 }
 
 /// How an entry's message came into the outbox.
@@ -77,14 +102,16 @@ impl OutboxEntry {
         source: EntrySource::Submitted,
         state: EntryState::Queued,
         first: 0,
-        results: 0,
+        results: Results::Explicit { count: 0, done: 0, reported: 0 },
         is_delay_reported: false,
         is_damage_reported: false,
+        is_in_marks: false,
     };
 
-    /// A new entry for the recipient with this number, and those behind it.
-    pub const fn submitted(first: u8) -> OutboxEntry {
-        OutboxEntry { first, ..OutboxEntry::NEW }
+    /// A new entry for the recipient with this number, and those behind it: `count` in all.
+    pub const fn submitted(first: u8, count: u8) -> OutboxEntry {
+        let results = Results::Explicit { count, done: 0, reported: 0 };
+        OutboxEntry { first: first as u16, results, ..OutboxEntry::NEW }
     }
 
     /// A new entry for a message that is to be forwarded.
@@ -107,16 +134,28 @@ impl OutboxEntry {
         usize::from(self.first)
     }
 
+    /// How many recipients it stands for. `None`: as many as follow from its envelope.
+    pub fn count(&self) -> Option<usize> {
+        match self.results {
+            Results::Packed(_) | Results::Explicit { count: 0, .. } => None,
+            Results::Explicit { count, .. } => Some(count.into()),
+        }
+    }
+
     /// A bit for each recipient that is done; the first recipient has bit 0.
     pub fn done(&self, packing: Packing) -> u16 {
-        u16::from(self.results) & packing.all()
+        match self.results {
+            Results::Packed(results) => u16::from(results) & packing.all(),
+            Results::Explicit { done, .. } => done.into(),
+        }
     }
 
     /// A bit for each recipient of which nothing is to be reported any more. All of them are done.
     pub fn reported(&self, packing: Packing) -> u16 {
-        match packing {
-            Packing::Done => self.done(packing),
-            Packing::DoneAndReported => u16::from(self.results >> REPORTED_SHIFT),
+        match (self.results, packing) {
+            (Results::Explicit { reported, .. }, _) => reported.into(),
+            (Results::Packed(_), Packing::Done) => self.done(packing),
+            (Results::Packed(results), Packing::DoneAndReported) => u16::from(results >> REPORTED_SHIFT),
         }
     }
 
@@ -153,7 +192,24 @@ impl EntryChange {
         *self == EntryChange::default()
     }
 
-    /// The bits that it sets among an entry's results.
+    /// What it adds to an entry's results, in their layout.
+    pub(crate) fn results_for(&self, results: Results, packing: Packing) -> Results {
+        match results {
+            Results::Packed(_) => Results::Packed(self.results(packing)),
+            Results::Explicit { count, .. } => {
+                let all = u16::from(recipients(count));
+                assert!((self.done | self.reported) & !all == 0, "a recipient that an entry does not stand for");
+                let reported = match packing {
+                    // Nothing is to be reported of a recipient of such an entry but that it is done.
+                    Packing::Done => self.done,
+                    Packing::DoneAndReported => self.reported,
+                };
+                Results::Explicit { count, done: self.done as u8, reported: reported as u8 }
+            }
+        }
+    }
+
+    /// The bits that it sets among an entry's packed results.
     pub(crate) fn results(&self, packing: Packing) -> u8 {
         assert!(self.done & !packing.all() == 0, "a recipient that an entry does not stand for");
         let results = match packing {
@@ -186,7 +242,7 @@ impl EntryChange {
 }
 
 /// What a message in an outbox takes in memory beside the rest if it has an entry.
-pub const RESIDENT_BYTES_QUEUED: usize = 64;
+pub const RESIDENT_BYTES_QUEUED: usize = 72;
 
 // A node of a map has eleven places, five of which are used at least, with keys of four bytes.
 const _: () = assert!((size_of::<OutboxEntry>() + size_of::<u32>()) * 11 / 5 + 32 <= RESIDENT_BYTES_QUEUED);

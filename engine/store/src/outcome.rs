@@ -186,7 +186,11 @@ impl fmt::Display for Reason {
             Reason::TooSmall => write!(out, "the disk is smaller than 1 MiB"),
             Reason::Shrunk { needs, has } => write!(out, "the disk has {has} sectors, the store on it needs {needs}"),
             Reason::OtherFormat(version) => {
-                write!(out, "the disk has format {version}, this version knows only format {}", crate::FORMAT_VERSION)
+                write!(
+                    out,
+                    "the disk has format {version}, this version knows only formats 3 to {}",
+                    crate::FORMAT_VERSION
+                )
             }
             Reason::UnknownRecord { kind, sector } => write!(
                 out,

@@ -4,14 +4,17 @@
 //! - A record never exceeds a block ([`crate::block::RECORDS_MAX`]).
 //! - What does not parse is told of: see `frame`.
 
+mod writing;
+
+pub(crate) use writing::*;
+
 use crate::block::RECORDS_MAX;
-use crate::bytes::{Reader, put_text};
+use crate::bytes::Reader;
+use crate::format4::{ProgressRecord, QueuedRecord};
 use crate::frame::{FRAME_BYTES, Unread, frames};
 use crate::layout::Page;
 use crate::messages::{ENTRY_BYTES, Entry};
 use crate::types::{AccountId, Flags, MarkChange, Marks, Place};
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 const ACCOUNT: u8 = 1;
 const MAILBOX: u8 = 2;
@@ -27,6 +30,9 @@ const LIFE: u8 = 10;
 const FILED: u8 = 11;
 const GONE: u8 = 12;
 const NOTE: u8 = 13;
+/// Of this kind and later ones are the records that format 3 does not have.
+pub(crate) const QUEUED: u8 = 14;
+const PROGRESS: u8 = 15;
 
 /// The most pages named in one record `chunks`.
 pub(crate) const CHUNKS_IN_RECORD: usize = 900;
@@ -119,6 +125,19 @@ pub(crate) enum Record<'a> {
         /// Empty: it is not there any more.
         value: &'a [u8],
     },
+    Queued(QueuedRecord),
+    Progress(ProgressRecord),
+}
+
+impl Record<'_> {
+    /// Its kind, if format 3 does not have it.
+    pub(crate) fn later_kind(&self) -> Option<u8> {
+        match self {
+            Record::Queued(_) => Some(QUEUED),
+            Record::Progress(_) => Some(PROGRESS),
+            _ => None,
+        }
+    }
 }
 
 /// Numbers of four bytes in a row.
@@ -171,7 +190,7 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
 /// The same, with those that cannot be read. What may be passed over is.
 pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Result<Record<'_>, Unread<'_>>> {
     frames(bytes).filter_map(|frame| match frame.kind {
-        ACCOUNT..=NOTE => {
+        ACCOUNT..=PROGRESS => {
             let record = parse(frame.kind, Reader::new(frame.body));
             Some(record.ok_or(Unread::Malformed(frame.kind, frame.bytes())))
         }
@@ -257,6 +276,8 @@ fn parse_small(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
             },
             value: reader.rest(),
         },
+        QUEUED => Record::Queued(QueuedRecord::parse(reader)?),
+        PROGRESS => Record::Progress(ProgressRecord::parse(reader)?),
         _ => return None,
     })
 }
@@ -282,212 +303,4 @@ fn parse_account(mut reader: Reader<'_>) -> Option<Record<'_>> {
         verifier: reader.text()?,
         replaced: reader.text()?,
     })
-}
-
-/// Appends one record: its kind, its length, and what `fields` appends.
-fn put(out: &mut Vec<u8>, kind: u8, fields: impl FnOnce(&mut Vec<u8>)) {
-    out.extend_from_slice(&[kind, 0, 0]);
-    let start = out.len();
-    fields(out);
-    let length = out.len() - start;
-    assert!(length + FRAME_BYTES <= RECORDS_MAX, "a record larger than a block");
-    let Some(place) = out.get_mut(start - 2..start) else { unreachable!("a record without its length") };
-    place.copy_from_slice(&(length as u16).to_le_bytes());
-}
-
-fn put_u32(out: &mut Vec<u8>, value: u32) {
-    out.extend_from_slice(&value.to_le_bytes());
-}
-
-fn put_u64(out: &mut Vec<u8>, value: u64) {
-    out.extend_from_slice(&value.to_le_bytes());
-}
-
-/// What a record `account` says.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AccountTexts<'a> {
-    pub(crate) id: AccountId,
-    pub(crate) address: &'a str,
-    pub(crate) aliases: &'a [Box<str>],
-    pub(crate) password_hash: &'a str,
-    pub(crate) verifier: &'a str,
-    pub(crate) replaced: &'a str,
-}
-
-pub(crate) fn put_account(out: &mut Vec<u8>, account: AccountTexts<'_>) {
-    put(out, ACCOUNT, |out| {
-        put_u64(out, account.id.0);
-        put_text(out, account.address);
-        out.push(account.aliases.len() as u8);
-        for alias in account.aliases {
-            put_text(out, alias);
-        }
-        put_text(out, account.password_hash);
-        put_text(out, account.verifier);
-        put_text(out, account.replaced);
-    });
-}
-
-pub(crate) fn put_mailbox(
-    out: &mut Vec<u8>,
-    account: AccountId,
-    mailbox: u32,
-    uid_validity: u32,
-    (uid_next, highest_modseq): (u32, u64),
-    name: &str,
-) {
-    put(out, MAILBOX, |out| {
-        put_u64(out, account.0);
-        put_u32(out, mailbox);
-        put_u32(out, uid_validity);
-        put_u32(out, uid_next);
-        put_u64(out, highest_modseq);
-        put_text(out, name);
-    });
-}
-
-pub(crate) fn put_delivered(
-    out: &mut Vec<u8>,
-    account: AccountId,
-    mailbox: u32,
-    uid_validity: u32,
-    entry: &Entry,
-    check: u64,
-) {
-    put(out, DELIVERED, |out| {
-        put_u64(out, account.0);
-        put_u32(out, mailbox);
-        put_u32(out, uid_validity);
-        out.extend_from_slice(&entry.to_bytes());
-        put_u64(out, check);
-    });
-}
-
-/// As many records `chunks` as the pages need.
-pub(crate) fn put_chunks(out: &mut Vec<u8>, guid: u64, pages: &[u32]) {
-    for (part, number) in pages.chunks(CHUNKS_IN_RECORD).zip(0u32..) {
-        put(out, CHUNKS, |out| {
-            put_u64(out, guid);
-            put_u32(out, number * CHUNKS_IN_RECORD as u32);
-            part.iter().for_each(|page| put_u32(out, *page));
-        });
-    }
-}
-
-pub(crate) fn put_range(
-    out: &mut Vec<u8>,
-    account: AccountId,
-    mailbox: u32,
-    (first, last): (u32, u32),
-    entries: impl Iterator<Item = Entry>,
-) {
-    put(out, RANGE, |out| {
-        put_u64(out, account.0);
-        put_u32(out, mailbox);
-        put_u32(out, first);
-        put_u32(out, last);
-        entries.for_each(|entry| out.extend_from_slice(&entry.to_bytes()));
-    });
-}
-
-pub(crate) fn put_removed(out: &mut Vec<u8>, account: AccountId, mailbox: u32, modseq: u64, ranges: &[(u32, u32)]) {
-    put(out, REMOVED, |out| {
-        put_u64(out, account.0);
-        put_u32(out, mailbox);
-        put_u64(out, modseq);
-        for (first, last) in ranges {
-            put_u32(out, *first);
-            put_u32(out, *last);
-        }
-    });
-}
-
-pub(crate) fn put_marked(
-    out: &mut Vec<u8>,
-    account: AccountId,
-    Place { mailbox, uid }: Place,
-    modseq: u64,
-    MarkChange { clear, set }: MarkChange,
-) {
-    put(out, MARKED, |out| {
-        put_u64(out, account.0);
-        put_u32(out, mailbox);
-        put_u32(out, uid);
-        put_u64(out, modseq);
-        for Marks { flags, keywords } in [clear, set] {
-            out.push(flags.0);
-            out.extend_from_slice(&keywords.to_le_bytes());
-        }
-    });
-}
-
-/// A chunk of a message in its new place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Move {
-    pub(crate) account: AccountId,
-    pub(crate) mailbox: u32,
-    pub(crate) uid: u32,
-    pub(crate) guid: u64,
-    pub(crate) index: u32,
-    pub(crate) from: Page,
-    pub(crate) to: Page,
-    pub(crate) pages: u32,
-}
-
-pub(crate) fn put_moved(out: &mut Vec<u8>, moved: &Move) {
-    put(out, MOVED, |out| {
-        put_u64(out, moved.account.0);
-        put_u32(out, moved.mailbox);
-        put_u32(out, moved.uid);
-        put_u64(out, moved.guid);
-        put_u32(out, moved.index);
-        put_u32(out, moved.from.0);
-        put_u32(out, moved.to.0);
-    });
-}
-
-/// The record that a life of the machine begins a journal's continuation with, alone in its block. What an earlier life left
-/// behind this place continues another block than this one, and so it never fits.
-pub(crate) fn put_life(out: &mut Vec<u8>, nonce: u64) {
-    put(out, LIFE, |out| put_u64(out, nonce));
-}
-
-pub(crate) fn put_shard(out: &mut Vec<u8>, guid_next: u64) {
-    put(out, SHARD, |out| put_u64(out, guid_next));
-}
-
-pub(crate) fn put_filed(
-    out: &mut Vec<u8>,
-    account: AccountId,
-    (from, modseq): (Place, u64),
-    (to, uid_validity): (u32, u32),
-    entry: &Entry,
-) {
-    put(out, FILED, |out| {
-        put_u64(out, account.0);
-        put_u32(out, from.mailbox);
-        put_u32(out, from.uid);
-        put_u64(out, modseq);
-        put_u32(out, to);
-        put_u32(out, uid_validity);
-        out.extend_from_slice(&entry.to_bytes());
-    });
-}
-
-/// Neither this mailbox nor one with a lower number that is not told of will ever be made again.
-pub(crate) fn put_gone(out: &mut Vec<u8>, account: AccountId, mailbox: u32) {
-    put(out, GONE, |out| {
-        put_u64(out, account.0);
-        put_u32(out, mailbox);
-    });
-}
-
-/// An empty `value`: the note is not there any more.
-pub(crate) fn put_note(out: &mut Vec<u8>, account: AccountId, key: &[u8], value: &[u8]) {
-    put(out, NOTE, |out| {
-        put_u64(out, account.0);
-        out.push(key.len() as u8);
-        out.extend_from_slice(key);
-        out.extend_from_slice(value);
-    });
 }

@@ -18,7 +18,7 @@ use crate::journal::Journal;
 use crate::lanes::Piece;
 use crate::layout::{Geometry, PIECE_PAGES, Page, SegmentIndex, ShardId};
 use crate::record::{self, Record};
-use crate::superblock::Root;
+use crate::superblock::{Format, Root};
 use crate::types::{AccountId, Uid};
 
 use alloc::boxed::Box;
@@ -97,6 +97,7 @@ pub(crate) struct Replayed {
 
 pub(crate) struct Replay {
     shard: ShardId,
+    format: Format,
     index: Index,
     journal: Journal,
     heal: bool,
@@ -142,9 +143,10 @@ impl<'a> Look<'a> {
 }
 
 impl Replay {
-    pub(crate) fn new(shard: ShardId, root: Root, index: Index) -> Replay {
+    pub(crate) fn new(shard: ShardId, root: Root, format: Format, index: Index) -> Replay {
         Replay {
             shard,
+            format,
             index,
             journal: Journal::at(root),
             heal: false,
@@ -267,12 +269,17 @@ impl Replay {
         }
     }
 
+    /// Whether a disk of this format has records of this kind.
+    fn knows(&self, kind: u8) -> bool {
+        self.format == Format::Four || kind < record::QUEUED
+    }
+
     fn apply(&mut self, records: &[u8], page: Page) {
         self.recent.clear();
         for record in record::read(records) {
             let record = match record {
                 Ok(record) => record,
-                Err(Unread::Malformed(kind, bytes)) if self.index.keep(bytes) => {
+                Err(Unread::Malformed(kind, bytes)) if self.knows(kind) && self.index.keep(bytes) => {
                     let damage = Damage::Record(kind);
                     self.findings.push(Finding { sector: page.sector(), damage });
                     continue;
@@ -282,6 +289,10 @@ impl Replay {
                     return;
                 }
             };
+            if let Some(kind) = record.later_kind().filter(|kind| !self.knows(*kind)) {
+                self.unknown = Some((kind, page));
+                return;
+            }
             self.index.apply(&record, &mut |_| {});
             if let Record::Delivered { account, mailbox, entry, check, .. } = record {
                 self.recent.push(Recent { account, mailbox, uid: entry.uid, guid: entry.guid(), check });

@@ -31,7 +31,7 @@ use crate::pending::{Awaiting, Pending};
 use crate::pool::Pool;
 use crate::reading::Reads;
 use crate::segments::{Room, Segments, Space};
-use crate::superblock::Superblock;
+use crate::superblock::{Format, Superblock};
 use crate::types::Limits;
 use crate::{retry, sealing};
 use alloc::boxed::Box;
@@ -51,6 +51,8 @@ pub struct Store {
     findings: Findings,
     /// The disk was blank, and was formatted.
     is_new: bool,
+    /// It had an earlier format when it was opened.
+    is_converted: bool,
 }
 
 impl Store {
@@ -97,7 +99,7 @@ impl Store {
                 backing: DiskQueue::new(requests * usize::from(cores)),
                 pool: Pool::new(pages, limits.buffer_bytes),
                 role,
-                superblock: Superblock { sequence: 0, id, key, geometry, roots: [None; SHARDS] },
+                superblock: Superblock { format: Format::Four, sequence: 0, id, key, geometry, roots: [None; SHARDS] },
                 segments: Segments::new(geometry),
                 indexes: Indexes::new(limits.resident_bytes),
                 journals: Journals::new(),
@@ -112,6 +114,7 @@ impl Store {
             opening: None,
             findings: Findings::default(),
             is_new: false,
+            is_converted: false,
         }
     }
 
@@ -137,11 +140,6 @@ impl Store {
     /// What opening found damaged.
     pub fn findings(&self) -> &[Finding] {
         self.findings.all()
-    }
-
-    /// Whether the disk was blank when it was opened, and was formatted.
-    pub fn is_new(&self) -> bool {
-        self.is_new
     }
 
     /// The first sector that opening waits for, because the disk could not read it. Opening goes on
@@ -310,7 +308,7 @@ impl Store {
         let Some(opening) = &mut self.opening else { return };
         step(opening, &mut self.parts, &mut self.findings);
         if let Some(state) = opening.ended() {
-            self.is_new = opening.is_new();
+            (self.is_new, self.is_converted) = (opening.is_new(), opening.is_converted());
             self.condition.has_opened(state);
             self.opening = None;
         }

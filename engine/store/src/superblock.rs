@@ -10,8 +10,31 @@ use crate::layout::{Geometry, PAGE_BYTES, Page, SHARDS, SegmentIndex, ShardId};
 use alloc::boxed::Box;
 
 const MAGIC: &[u8; 8] = b"BAREPOST";
-/// The format that this code reads and writes.
-pub const FORMAT_VERSION: u32 = 3;
+/// The newest format that this code reads and writes: that of new disks.
+pub const FORMAT_VERSION: u32 = 4;
+
+/// What is written to a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Format {
+    /// Entries of outboxes lie in the marks of their messages.
+    Three,
+    /// They lie in records of their own.
+    Four,
+}
+
+impl Format {
+    pub(crate) fn version(self) -> u32 {
+        match self {
+            Format::Three => 3,
+            Format::Four => FORMAT_VERSION,
+        }
+    }
+
+    fn of_version(version: u32) -> Option<Format> {
+        [Format::Three, Format::Four].into_iter().find(|format| format.version() == version)
+    }
+}
+
 const HEAD_BYTES: usize = 96;
 const ROOT_BYTES: usize = 32;
 const END: usize = HEAD_BYTES + SHARDS * ROOT_BYTES;
@@ -34,6 +57,7 @@ pub(crate) struct Root {
 /// The superblock.
 #[derive(Clone)]
 pub(crate) struct Superblock {
+    pub(crate) format: Format,
     pub(crate) sequence: u64,
     pub(crate) id: [u8; 16],
     pub(crate) key: Key,
@@ -83,7 +107,7 @@ impl Superblock {
     /// torn in an earlier life, never make a whole one.
     pub(crate) fn emit(&self, page: Page, stamp: u64) -> Box<[u8]> {
         let mut bytes = alloc::vec![0; PAGE_BYTES].into_boxed_slice();
-        Fields::of(&mut bytes).put(MAGIC).u32(FORMAT_VERSION).u32(page.0);
+        Fields::of(&mut bytes).put(MAGIC).u32(self.format.version()).u32(page.0);
         let mut fields = Fields::of(&mut bytes)
             .skip(32)
             .u64(self.sequence)
@@ -119,18 +143,16 @@ impl Superblock {
         if reader.take(8) != Some(MAGIC) {
             return if bytes.iter().all(|byte| *byte == 0) { Slot::Zero } else { Slot::Unknown };
         }
-        match reader.u32() {
-            Some(FORMAT_VERSION) => match parse_first(bytes, page) {
-                Some(superblock) => Slot::Valid(Box::new(superblock)),
-                None => Slot::Unknown,
-            },
-            Some(version) => Slot::OtherFormat(version),
+        let Some(version) = reader.u32() else { return Slot::Unknown };
+        let Some(format) = Format::of_version(version) else { return Slot::OtherFormat(version) };
+        match parse_first(bytes, page, format) {
+            Some(superblock) => Slot::Valid(Box::new(superblock)),
             None => Slot::Unknown,
         }
     }
 }
 
-fn parse_first(bytes: &[u8], page: Page) -> Option<Superblock> {
+fn parse_first(bytes: &[u8], page: Page, format: Format) -> Option<Superblock> {
     let mut reader = Reader::new(bytes);
     reader.take(12)?;
     let own_page = reader.u32()?;
@@ -149,7 +171,7 @@ fn parse_first(bytes: &[u8], page: Page) -> Option<Superblock> {
     for root in &mut roots {
         *root = parse_root(Reader::new(reader.take(ROOT_BYTES)?), geometry)?;
     }
-    Some(Superblock { sequence, id, key, geometry, roots })
+    Some(Superblock { format, sequence, id, key, geometry, roots })
 }
 
 fn parse_root(mut reader: Reader<'_>, geometry: Geometry) -> Option<Option<Root>> {

@@ -7,6 +7,7 @@ mod bits;
 mod blank;
 mod buffers;
 mod conversations;
+mod conversion;
 mod cuts;
 mod damage;
 mod disk;

@@ -5,6 +5,7 @@
 use crate::chunk::{self, pages_for};
 use crate::delivery::{Deliveries, Expect, Progress};
 use crate::format3;
+use crate::format4::QueuedRecord;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
 use crate::messages::Entry;
 use crate::outcome::{Outcome, Refusal};
@@ -13,7 +14,8 @@ use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::record;
 use crate::segments::Want;
-use crate::types::{MailboxId, Marks, Recipient};
+use crate::superblock::Format;
+use crate::types::{MailboxId, Marks, Recipient, Uid};
 use crate::writing::allocate;
 use alloc::vec::Vec;
 use tasks::FrameId;
@@ -139,8 +141,15 @@ impl Deliveries {
         }
         let entry = Entry::new(uid, delivery.octets, first_page, date, modseq, guid);
         let entry = entry.in_conversation(header.conversation).with_head(head);
-        let entry = entry.with_marks(format3::join(Marks { flags, keywords }, queued));
+        let format = parts.superblock.format;
+        let marks = Marks { flags, keywords };
+        let marks = if format == Format::Three { format3::join(marks, queued) } else { marks };
+        let entry = entry.with_marks(marks);
         record::put_delivered(parts.journals.gather(shard), account, mailbox, uid_validity, &entry, check);
+        if let Some(entry) = queued.filter(|_| format == Format::Four) {
+            let record = QueuedRecord { account, uid: Uid(uid), modseq, entry };
+            record::put_queued(parts.journals.gather(shard), &record);
+        }
         if let Some(origin) = once {
             record::put_note(parts.journals.gather(shard), account, &origin.key(), &guid.to_le_bytes());
         }

@@ -2,6 +2,15 @@
 
 use super::*;
 
+/// The entry as format 3 has it.
+fn in_marks(entry: OutboxEntry) -> OutboxEntry {
+    OutboxEntry { results: Results::Packed(0), is_in_marks: true, ..entry }
+}
+
+fn submitted(first: u8) -> OutboxEntry {
+    in_marks(OutboxEntry::submitted(first, 4))
+}
+
 #[test]
 fn whatever_bits_a_message_has_they_are_put_together_again() {
     for bits in 0..1u32 << 24 {
@@ -27,14 +36,14 @@ fn only_a_message_without_an_entry_keeps_bits_that_entries_use() {
 #[test]
 fn the_bits_of_format_3_are_those_of_its_first_programs() {
     let entries = [
-        (OutboxEntry::submitted(0), 0x40, 0),
-        (OutboxEntry::submitted(200), 0x40, 200 << 8),
-        (OutboxEntry::forwarded(), 0x50, 0),
-        (OutboxEntry { results: 0b0101_0011, ..OutboxEntry::submitted(8) }, 0x40, 8 << 8 | 0x53),
-        (OutboxEntry { state: EntryState::Held, ..OutboxEntry::submitted(1) }, 0xc0, 1 << 8),
-        (OutboxEntry { state: EntryState::Returned, ..OutboxEntry::submitted(1) }, 0x80, 1 << 8),
-        (OutboxEntry { is_delay_reported: true, ..OutboxEntry::submitted(1) }, 0x60, 1 << 8),
-        (OutboxEntry { is_damage_reported: true, ..OutboxEntry::submitted(1) }, 0x44, 1 << 8),
+        (submitted(0), 0x40, 0),
+        (submitted(200), 0x40, 200 << 8),
+        (in_marks(OutboxEntry::forwarded()), 0x50, 0),
+        (OutboxEntry { results: Results::Packed(0b0101_0011), ..submitted(8) }, 0x40, 8 << 8 | 0x53),
+        (OutboxEntry { state: EntryState::Held, ..submitted(1) }, 0xc0, 1 << 8),
+        (OutboxEntry { state: EntryState::Returned, ..submitted(1) }, 0x80, 1 << 8),
+        (OutboxEntry { is_delay_reported: true, ..submitted(1) }, 0x60, 1 << 8),
+        (OutboxEntry { is_damage_reported: true, ..submitted(1) }, 0x44, 1 << 8),
     ];
     for (entry, flags, keywords) in entries {
         let marks = Marks { flags: Flags(flags | 1), keywords };
@@ -54,7 +63,7 @@ fn an_entry_has_the_state_that_it_was_given_last() {
     let states = [EntryState::Queued, EntryState::Held, EntryState::Returned];
     for before in states {
         for after in states {
-            let entry = OutboxEntry { state: before, results: 3, ..OutboxEntry::submitted(7) };
+            let entry = OutboxEntry { state: before, results: Results::Packed(3), ..submitted(7) };
             let expected = OutboxEntry { state: after, ..entry };
             assert_eq!(changed(entry, EntryChange::to(after), Packing::Done), expected);
         }
@@ -64,7 +73,7 @@ fn an_entry_has_the_state_that_it_was_given_last() {
 #[test]
 fn results_are_added_and_nothing_takes_them_back() {
     for packing in [Packing::Done, Packing::DoneAndReported] {
-        let mut entry = OutboxEntry::submitted(7);
+        let mut entry = submitted(7);
         for bit in 0..packing.recipients_max() as u8 {
             let (mut done, mut reported) = (EntryChange::default(), EntryChange::default());
             done.done(bit);
@@ -85,7 +94,7 @@ fn that_something_was_reported_is_added_too() {
     let (mut delay, mut damage) = (EntryChange::default(), EntryChange::default());
     delay.delay_reported();
     damage.damage_reported();
-    let entry = changed(OutboxEntry::submitted(0), delay, Packing::Done);
+    let entry = changed(submitted(0), delay, Packing::Done);
     assert_eq!((entry.is_delay_reported(), entry.is_damage_reported()), (true, false));
     let entry = changed(entry, damage, Packing::Done);
     assert_eq!((entry.is_delay_reported(), entry.is_damage_reported()), (true, true));
@@ -94,7 +103,7 @@ fn that_something_was_reported_is_added_too() {
 #[test]
 fn a_client_s_flags_leave_the_entry_alone() {
     let all = Marks { flags: Flags(u8::MAX), keywords: u16::MAX };
-    let entry = OutboxEntry { results: 5, ..OutboxEntry::submitted(9) };
+    let entry = OutboxEntry { results: Results::Packed(5), ..submitted(9) };
     let before = join(Marks { flags: Flags::DELETED, keywords: 0 }, Some(entry));
     for change in [MarkChange { set: all, ..MarkChange::default() }, MarkChange { clear: all, ..MarkChange::default() }]
     {

@@ -15,6 +15,8 @@ pub(super) enum Found {
         damaged: Vec<Page>,
         /// A version before leads to journals that this one does not lead to.
         is_sole: bool,
+        /// All four slots are known to be of this one's format.
+        is_of_one_format: bool,
     },
     /// Nothing at all: the disk may be blank.
     Nothing,
@@ -29,7 +31,7 @@ pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<Found, Reason> {
     for page in slots(pages) {
         match slot(lanes, page) {
             Slot::Valid(one) => {
-                versions.push(one.journals());
+                versions.push((one.format, one.journals()));
                 if newest.as_ref().is_none_or(|newest| newest.sequence < one.sequence) {
                     newest = Some(one);
                 }
@@ -54,8 +56,10 @@ pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<Found, Reason> {
         return Err(Reason::Shrunk { needs: sectors(needs), has: sectors(pages) });
     }
     damaged.retain(|page| needs == pages || page.0 < PIECE_PAGES * 3);
-    let is_sole = versions.iter().any(|journals| *journals != superblock.journals());
-    Ok(Found::Store { superblock, damaged, is_sole })
+    let is_sole = versions.iter().any(|(_, journals)| *journals != superblock.journals());
+    let of_format = versions.iter().filter(|(format, _)| *format == superblock.format).count();
+    let is_of_one_format = of_format == slots(pages).len();
+    Ok(Found::Store { superblock, damaged, is_sole, is_of_one_format })
 }
 
 fn slot(lanes: &Lanes, page: Page) -> Slot {

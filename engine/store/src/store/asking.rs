@@ -16,6 +16,29 @@ use machine::UnixTime;
 use tasks::Continuation;
 
 impl Store {
+    /// Whether the disk was blank when it was opened, and was formatted.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// A disk of an earlier format is to have the newest one, [`crate::FORMAT_VERSION`], once it is
+    /// open. To be called before; without it the disk keeps its format, unless a conversion has begun.
+    pub fn convert(&mut self) {
+        if let Some(opening) = &mut self.opening {
+            opening.convert();
+        }
+    }
+
+    /// Whether the disk had an earlier format when it was opened, and has the newest one now.
+    pub fn is_converted(&self) -> bool {
+        self.is_converted
+    }
+
+    /// The format of the disk. Without meaning before it is open.
+    pub fn format(&self) -> u32 {
+        self.parts.superblock.format.version()
+    }
+
     /// The account that mail for `address` goes to.
     pub fn find(&self, address: &str) -> Option<AccountId> {
         let id = self.parts.indexes.owner_of(address)?;

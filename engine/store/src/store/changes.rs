@@ -6,6 +6,7 @@
 use crate::account::{Account, NewAccount, NewPassword};
 use crate::block::RECORDS_MAX;
 use crate::format3;
+use crate::format4::ProgressRecord;
 use crate::hash::{Hash, Key};
 use crate::mailbox::{Mailbox, UID_VALIDITY_LOST};
 use crate::notes::{self, NoteChange};
@@ -16,6 +17,7 @@ use crate::pending::Pending;
 use crate::record::{self, AccountTexts, REMOVED_RANGES};
 use crate::segments::Want;
 use crate::store::Store;
+use crate::superblock::Format;
 use crate::types::{AccountId, BUILT_IN, MailboxId, MarkChange, OUTBOX, Origin, Place, Uid, UidRange};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -157,8 +159,9 @@ impl Store {
         change: MarkChange,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        let has_entry = mailbox == OUTBOX && self.outbox_entry(account, uid).is_some();
-        let change = if mailbox == OUTBOX { format3::marks_of_client(change, has_entry) } else { change };
+        let entry = self.outbox_entry(account, uid).filter(|_| mailbox == OUTBOX);
+        let is_in_marks = entry.is_some_and(|entry| entry.is_in_marks);
+        let change = if mailbox == OUTBOX { format3::marks_of_client(change, is_in_marks) } else { change };
         self.change_marks((account, mailbox, uid), change, continuation)
     }
 
@@ -173,8 +176,16 @@ impl Store {
         (change, packing): (EntryChange, Packing),
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        self.outbox_entry(account, uid).ok_or(Refusal::NoSuchMessage)?;
-        self.change_marks((account, OUTBOX, uid), format3::marks_of(&change, packing), continuation)
+        let entry = self.outbox_entry(account, uid).ok_or(Refusal::NoSuchMessage)?;
+        if self.parts.superblock.format == Format::Three {
+            return self.change_marks((account, OUTBOX, uid), format3::marks_of(&change, packing), continuation);
+        }
+        let results = change.results_for(entry.results, packing);
+        let EntryChange { state, is_delay_reported, is_damage_reported, .. } = change;
+        self.change((account, OUTBOX, uid), continuation, |out, modseq| {
+            let record = ProgressRecord { account, uid, modseq, results, state, is_delay_reported, is_damage_reported };
+            record::put_progress(out, &record);
+        })
     }
 
     fn change_marks(
@@ -183,6 +194,18 @@ impl Store {
         change: MarkChange,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
+        self.change((account, mailbox, uid), continuation, |out, modseq| {
+            record::put_marked(out, account, Place { mailbox: mailbox.0, uid: uid.0 }, modseq, change);
+        })
+    }
+
+    /// Gathers a record, of at most 64 bytes, that changes a message.
+    fn change(
+        &mut self,
+        (account, mailbox, uid): (AccountId, MailboxId, Uid),
+        continuation: Continuation,
+        put: impl FnOnce(&mut Vec<u8>, u64),
+    ) -> Result<(), Refusal> {
         self.condition.check_serving()?;
         let parts = &mut self.parts;
         let shard = account.shard();
@@ -190,8 +213,7 @@ impl Store {
         let known = parts.indexes.of_mut(shard).mailbox_mut(account, mailbox.0).ok_or(Refusal::NoSuchMailbox)?;
         known.messages().find(uid.0).ok_or(Refusal::NoSuchMessage)?;
         let modseq = known.next_modseq();
-        let place = Place { mailbox: mailbox.0, uid: uid.0 };
-        record::put_marked(parts.journals.gather(shard), account, place, modseq, change);
+        put(parts.journals.gather(shard), modseq);
         parts.journals.wait(shard, Pending::Change(continuation));
         Ok(())
     }

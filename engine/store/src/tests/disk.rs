@@ -4,6 +4,7 @@
 
 use crate::fsck::{ReadSectors, Unreadable};
 use crate::layout::{PAGE_BYTES, PAGE_SECTORS};
+use crate::superblock::Format;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -85,6 +86,10 @@ pub(crate) struct TestDisk {
     queue: Vec<(DiskRequestCopy, u64)>,
     clock: u64,
     seed: u64,
+    /// The format that a store makes on it while it is blank.
+    pub(crate) format: Format,
+    /// A store that opens it is to give it the newest format.
+    pub(crate) is_to_be_converted: bool,
     pub(crate) dice: Dice,
     pub(crate) unreadable: BTreeSet<u64>,
     pub(crate) hold_reads: bool,
@@ -122,6 +127,8 @@ impl TestDisk {
             queue: Vec::new(),
             clock: 0,
             seed,
+            format: Format::Four,
+            is_to_be_converted: false,
             dice: Dice::new(seed),
             unreadable: BTreeSet::new(),
             hold_reads: false,
@@ -135,6 +142,11 @@ impl TestDisk {
             requests_most: 0,
             looked_at: BTreeSet::new(),
         }
+    }
+
+    /// The same of another format.
+    pub(crate) fn of_format(self, format: Format) -> TestDisk {
+        TestDisk { format, ..self }
     }
 
     pub(crate) fn disk(&self) -> Disk {

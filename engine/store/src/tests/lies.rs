@@ -46,7 +46,14 @@ fn superblock(sequence: u64, root_sequence: u64) -> Superblock {
     roots[3] =
         Some(Root { segment: SegmentIndex(1), place: 0, started: true, sequence: root_sequence, previous: u64::MAX });
     let geometry = Geometry { pages: 256, segment_pages: 16 };
-    Superblock { sequence, id: [1; 16], key: Key::new([2; 16]), geometry, roots }
+    Superblock {
+        format: crate::superblock::Format::Four,
+        sequence,
+        id: [1; 16],
+        key: Key::new([2; 16]),
+        geometry,
+        roots,
+    }
 }
 
 #[test]

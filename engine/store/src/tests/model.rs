@@ -7,6 +7,7 @@
 use super::disk::{Cut, TestDisk};
 use super::rig::{NOW, Rig, body, password as in_place};
 use crate::outcome::{Outcome, Refusal};
+use crate::superblock::Format;
 use crate::types::{
     ARCHIVE, AccountId, BUILT_IN, Closing, Flags, Head, INBOX, MailboxId, MarkChange, Marks, OUTBOX, Recipient, TRASH,
     Uid, UidRange,
@@ -99,7 +100,8 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(seed: u64, bytes: u64, accounts: usize) -> World {
-        let mut rig = Rig::on(TestDisk::new(bytes, seed));
+        let format = if seed.is_multiple_of(3) { Format::Four } else { Format::Three };
+        let mut rig = Rig::on(TestDisk::new(bytes, seed).of_format(format));
         let accounts = (0..accounts)
             .map(|number| {
                 let address = format!("user{number}@example.org");
@@ -483,6 +485,7 @@ impl World {
             rig.cores = 2 + self.dice.below(7) as u8;
         }
         while self.dice.one_in(3) {
+            rig.disk.is_to_be_converted = self.dice.one_in(2);
             rig = rig.cut_while_opening(Cut::Dice);
             for _ in 0..self.dice.below(30) {
                 rig.turn(1);

@@ -6,6 +6,7 @@ use super::rig::{MIB, Rig, body};
 use crate::outbox::{EntryChange, EntrySource, EntryState, OutboxEntry, Packing};
 use crate::outcome::{Outcome, Refusal};
 use crate::record::Record;
+use crate::superblock::Format;
 use crate::types::{AccountId, Flags, INBOX, MarkChange, MessageInfo, OUTBOX, Place, Recipient, SENT, Uid, UidRange};
 use alloc::vec::Vec;
 
@@ -24,6 +25,11 @@ fn results(done: &[u8], reported: &[u8]) -> EntryChange {
     done.iter().for_each(|bit| change.done(*bit));
     reported.iter().for_each(|bit| change.done_and_reported(*bit));
     change
+}
+
+/// The first recipient of an entry, those that are done, and its state.
+fn said(entry: OutboxEntry) -> (usize, u16, EntryState) {
+    (entry.first(), entry.done(Packing::Done), entry.state())
 }
 
 impl Rig {
@@ -102,74 +108,80 @@ fn nothing_is_filed_into_an_outbox() {
 
 #[test]
 fn an_entry_is_what_it_was_through_cuts_and_checkpoints() {
-    let mut rig = Rig::new(16 * MIB);
-    let ada = rig.create("ada@example.org");
-    let new = [OutboxEntry::submitted(0), OutboxEntry::submitted(200), OutboxEntry::forwarded()];
-    rig.deliver_to(&new.map(|entry| queued(ada, entry)), &body(1, 900)).unwrap();
-    rig.change(ada, 1, results(&[0, 7], &[]), Packing::Done);
-    rig.change(ada, 2, results(&[0], &[3]), Packing::DoneAndReported);
-    let mut told = EntryChange::to(EntryState::Held);
-    told.delay_reported();
-    rig.change(ada, 3, told, Packing::Done);
-    for life in 0..4 {
-        let [first, second, third] = [1, 2, 3].map(|uid| rig.entry(ada, uid).unwrap());
-        assert_eq!((first.first(), first.done(Packing::Done), first.state()), (0, 0x81, EntryState::Queued));
-        let packing = Packing::DoneAndReported;
-        assert_eq!((second.first(), second.done(packing), second.reported(packing)), (200, 0b1001, 0b1000));
-        assert_eq!((third.source(), third.state()), (EntrySource::Forwarded, EntryState::Held));
-        assert_eq!((third.is_delay_reported(), third.is_damage_reported()), (true, false));
-        assert!(rig.list_in(ada, OUTBOX).iter().all(|info| (info.flags, info.keywords) == (Flags::SEEN, 0)));
-        if life == 1 {
-            rig.checkpoint(ada);
+    for format in [Format::Three, Format::Four] {
+        let mut rig = Rig::of_format(16 * MIB, format);
+        let ada = rig.create("ada@example.org");
+        let new = [OutboxEntry::submitted(0, 8), OutboxEntry::submitted(200, 4), OutboxEntry::forwarded()];
+        rig.deliver_to(&new.map(|entry| queued(ada, entry)), &body(1, 900)).unwrap();
+        rig.change(ada, 1, results(&[0, 7], &[]), Packing::Done);
+        rig.change(ada, 2, results(&[0], &[3]), Packing::DoneAndReported);
+        let mut told = EntryChange::to(EntryState::Held);
+        told.delay_reported();
+        rig.change(ada, 3, told, Packing::Done);
+        for life in 0..4 {
+            let [first, second, third] = [1, 2, 3].map(|uid| rig.entry(ada, uid).unwrap());
+            assert_eq!((first.first(), first.done(Packing::Done), first.state()), (0, 0x81, EntryState::Queued));
+            let packing = Packing::DoneAndReported;
+            assert_eq!((second.first(), second.done(packing), second.reported(packing)), (200, 0b1001, 0b1000));
+            assert_eq!((third.source(), third.state()), (EntrySource::Forwarded, EntryState::Held));
+            assert_eq!((third.is_delay_reported(), third.is_damage_reported()), (true, false));
+            assert!(rig.list_in(ada, OUTBOX).iter().all(|info| (info.flags, info.keywords) == (Flags::SEEN, 0)));
+            if life == 1 {
+                rig.checkpoint(ada);
+            }
+            rig = rig.cut(Cut::Prefix(0));
         }
-        rig = rig.cut(Cut::Prefix(0));
+        assert!(rig.fsck().is_clean());
     }
-    assert!(rig.fsck().is_clean());
 }
 
 #[test]
 fn changes_of_an_entry_in_one_group_all_hold() {
-    let mut rig = Rig::new(16 * MIB);
-    let ada = rig.create("ada@example.org");
-    rig.deliver_to(&[queued(ada, OutboxEntry::submitted(1))], &body(1, 900)).unwrap();
-    let changes = [results(&[0], &[]), EntryChange::to(EntryState::Held), results(&[1], &[])];
-    let asked = changes.map(|change| {
-        let (number, continuation) = rig.continuation();
-        rig.store.change_entry(ada, Uid(1), (change, Packing::Done), continuation).unwrap();
-        number
-    });
-    asked.into_iter().for_each(|number| assert!(matches!(rig.outcome(number), Outcome::Changed)));
-    let rig = rig.cut(Cut::Prefix(0));
-    let entry = rig.entry(ada, 1).unwrap();
-    assert_eq!((entry.done(Packing::Done), entry.state()), (3, EntryState::Held));
+    for format in [Format::Three, Format::Four] {
+        let mut rig = Rig::of_format(16 * MIB, format);
+        let ada = rig.create("ada@example.org");
+        rig.deliver_to(&[queued(ada, OutboxEntry::submitted(1, 8))], &body(1, 900)).unwrap();
+        let changes = [results(&[0], &[]), EntryChange::to(EntryState::Held), results(&[1], &[])];
+        let asked = changes.map(|change| {
+            let (number, continuation) = rig.continuation();
+            rig.store.change_entry(ada, Uid(1), (change, Packing::Done), continuation).unwrap();
+            number
+        });
+        asked.into_iter().for_each(|number| assert!(matches!(rig.outcome(number), Outcome::Changed)));
+        let rig = rig.cut(Cut::Prefix(0));
+        let entry = rig.entry(ada, 1).unwrap();
+        assert_eq!((entry.done(Packing::Done), entry.state()), (3, EntryState::Held));
+    }
 }
 
 #[test]
 fn an_entry_is_gone_with_its_message_and_counted_until_then() {
-    let mut rig = Rig::new(16 * MIB);
-    let ada = rig.create("ada@example.org");
-    let resident = |rig: &Rig| rig.store.parts().indexes.of(ada.shard()).resident_bytes();
-    let before = resident(&rig);
-    rig.deliver_to(&[to_outbox(ada, 1), queued(ada, OutboxEntry::submitted(0))], &body(1, 900)).unwrap();
-    let each = crate::RESIDENT_BYTES_PER_MESSAGE as u64;
-    assert_eq!(resident(&rig), before + 2 * each + crate::RESIDENT_BYTES_QUEUED as u64);
-    assert_eq!((rig.entry(ada, 1), rig.entry(ada, 2)), (None, Some(OutboxEntry::submitted(0))));
-    rig.remove_in(ada, OUTBOX, &[2]).unwrap();
-    assert_eq!((rig.entry(ada, 2), resident(&rig)), (None, before + each));
-    let (_, continuation) = rig.continuation();
-    for uid in [1, 2, 3] {
-        let change = (results(&[0], &[]), Packing::Done);
-        assert_eq!(rig.store.change_entry(ada, Uid(uid), change, continuation), Err(Refusal::NoSuchMessage));
+    for format in [Format::Three, Format::Four] {
+        let mut rig = Rig::of_format(16 * MIB, format);
+        let ada = rig.create("ada@example.org");
+        let resident = |rig: &Rig| rig.store.parts().indexes.of(ada.shard()).resident_bytes();
+        let before = resident(&rig);
+        rig.deliver_to(&[to_outbox(ada, 1), queued(ada, OutboxEntry::submitted(0, 8))], &body(1, 900)).unwrap();
+        let each = crate::RESIDENT_BYTES_PER_MESSAGE as u64;
+        assert_eq!(resident(&rig), before + 2 * each + crate::RESIDENT_BYTES_QUEUED as u64);
+        assert_eq!((rig.entry(ada, 1), rig.entry(ada, 2).map(said)), (None, Some((0, 0, EntryState::Queued))));
+        rig.remove_in(ada, OUTBOX, &[2]).unwrap();
+        assert_eq!((rig.entry(ada, 2), resident(&rig)), (None, before + each));
+        let (_, continuation) = rig.continuation();
+        for uid in [1, 2, 3] {
+            let change = (results(&[0], &[]), Packing::Done);
+            assert_eq!(rig.store.change_entry(ada, Uid(uid), change, continuation), Err(Refusal::NoSuchMessage));
+        }
     }
 }
 
 /// No program of ours has ever written that; but marks are what the disk says.
 #[test]
 fn an_entry_whose_state_the_disk_takes_away_is_gone() {
-    let mut rig = Rig::new(16 * MIB);
+    let mut rig = Rig::of_format(16 * MIB, Format::Three);
     let ada = rig.create("ada@example.org");
     let resident = |rig: &Rig| rig.store.parts().indexes.of(ada.shard()).resident_bytes();
-    rig.deliver_to(&[queued(ada, OutboxEntry::submitted(0))], &body(1, 900)).unwrap();
+    rig.deliver_to(&[queued(ada, OutboxEntry::submitted(0, 8))], &body(1, 900)).unwrap();
     let before = resident(&rig);
     let change = MarkChange::clear(Flags(64 | 128));
     let marked = Record::Marked { account: ada, place: Place { mailbox: OUTBOX.0, uid: 1 }, modseq: 9, change };
@@ -180,15 +192,17 @@ fn an_entry_whose_state_the_disk_takes_away_is_gone() {
 
 #[test]
 fn flags_of_a_client_change_no_entry_and_make_none() {
-    let mut rig = Rig::new(16 * MIB);
-    let ada = rig.create("ada@example.org");
-    rig.deliver_to(&[to_outbox(ada, 0), queued(ada, OutboxEntry::submitted(0))], &body(1, 900)).unwrap();
-    for change in [MarkChange::set(Flags(u8::MAX)), MarkChange::clear(Flags(u8::MAX))] {
-        for uid in [1, 2] {
-            let (number, continuation) = rig.continuation();
-            rig.store.mark(ada, OUTBOX, Uid(uid), change, continuation).unwrap();
-            assert!(matches!(rig.outcome(number), Outcome::Changed));
+    for format in [Format::Three, Format::Four] {
+        let mut rig = Rig::of_format(16 * MIB, format);
+        let ada = rig.create("ada@example.org");
+        rig.deliver_to(&[to_outbox(ada, 0), queued(ada, OutboxEntry::submitted(0, 8))], &body(1, 900)).unwrap();
+        for change in [MarkChange::set(Flags(u8::MAX)), MarkChange::clear(Flags(u8::MAX))] {
+            for uid in [1, 2] {
+                let (number, continuation) = rig.continuation();
+                rig.store.mark(ada, OUTBOX, Uid(uid), change, continuation).unwrap();
+                assert!(matches!(rig.outcome(number), Outcome::Changed));
+            }
+            assert_eq!((rig.entry(ada, 1), rig.entry(ada, 2).map(said)), (None, Some((0, 0, EntryState::Queued))));
         }
-        assert_eq!((rig.entry(ada, 1), rig.entry(ada, 2)), (None, Some(OutboxEntry::submitted(0))));
     }
 }

@@ -4,6 +4,7 @@ use super::disk::{Cut, TestDisk};
 use crate::account::{NewAccount, NewPassword};
 use crate::layout::PAGE_BYTES;
 use crate::outcome::{Outcome, Reason, Refusal, State};
+use crate::superblock::Format;
 use crate::types::{AccountId, Closing, INBOX, Limits, MailboxId, MessageInfo, Recipient, Uid, UidRange};
 use crate::{DeliveryId, Owners, Report, Store, fsck};
 use alloc::collections::BTreeMap;
@@ -51,14 +52,27 @@ pub(crate) fn body(number: u64, length: usize) -> Vec<u8> {
     octets
 }
 
+/// A store that begins to open this disk, with what is wanted of the disk's format.
+fn begun(mut store: Store, disk: &TestDisk) -> Store {
+    store.parts_mut().superblock.format = disk.format;
+    if disk.is_to_be_converted {
+        store.convert();
+    }
+    store
+}
+
 impl Rig {
     pub(crate) fn new(bytes: u64) -> Rig {
         Rig::on(TestDisk::new(bytes, bytes))
     }
 
+    pub(crate) fn of_format(bytes: u64, format: Format) -> Rig {
+        Rig::on(TestDisk::new(bytes, bytes).of_format(format))
+    }
+
     pub(crate) fn with_limits(bytes: u64, limits: Limits) -> Rig {
         let disk = TestDisk::new(bytes, bytes);
-        let mut rig = Rig::with(Store::new(limits, disk.disk(), [1; 32]), disk, 0, 1);
+        let mut rig = Rig::with(begun(Store::new(limits, disk.disk(), [1; 32]), &disk), disk, 0, 1);
         rig.limits = limits;
         rig.settle();
         rig
@@ -73,7 +87,7 @@ impl Rig {
 
     /// A store that has not begun to read.
     pub(crate) fn opening(disk: TestDisk) -> Rig {
-        let store = Store::new(limits(), disk.disk(), disk.store_seed());
+        let store = begun(Store::new(limits(), disk.disk(), disk.store_seed()), &disk);
         Rig::with(store, disk, 0, 0)
     }
 
@@ -88,7 +102,7 @@ impl Rig {
         self.disk.cut(cut);
         let mut seed = [self.openings.wrapping_add(1); 32];
         seed[..8].copy_from_slice(&self.disk.dice.roll().to_le_bytes());
-        let store = Store::keeper(self.limits, self.disk.disk(), seed, self.cores);
+        let store = begun(Store::keeper(self.limits, self.disk.disk(), seed, self.cores), &self.disk);
         let mut rig = Rig::with(store, self.disk, self.next, self.openings.wrapping_add(1));
         (rig.cores, rig.limits) = (self.cores, self.limits);
         rig
@@ -102,7 +116,7 @@ impl Rig {
 
     /// Stores of several cores on a disk; until they begin to share, the first one has all.
     pub(crate) fn of_cores(disk: TestDisk, cores: u8) -> Rig {
-        let store = Store::keeper(limits(), disk.disk(), disk.store_seed(), cores);
+        let store = begun(Store::keeper(limits(), disk.disk(), disk.store_seed(), cores), &disk);
         let mut rig = Rig::with(store, disk, 0, 0);
         rig.settle();
         rig.cores = cores;

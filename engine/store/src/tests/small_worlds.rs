@@ -1,5 +1,5 @@
 //! Small worlds, exhaustively: every sequence of up to three operations, cut at every write, with
-//! every subset of up to eight of the sectors that the cut can take back.
+//! every subset of up to eight of the sectors that the cut can take back, on a disk of each format.
 //!
 //! Operations follow each other in two ways: asked for together, so that one group commits them, or
 //! one after the other. Only the last group is cut: the groups before it are the last ones of
@@ -12,8 +12,9 @@ extern crate std;
 
 use super::disk::{Cut, Fate, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
-use crate::outbox::OutboxEntry;
+use crate::outbox::{EntryChange, EntryState, OutboxEntry, Packing};
 use crate::outcome::Outcome;
+use crate::superblock::Format;
 use crate::types::{AccountId, Closing, Flags, Head, INBOX, MailboxId, MarkChange, OUTBOX, Recipient, UidRange};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -28,12 +29,14 @@ enum Operation {
     Delete,
     /// A message with a head comes into the outbox.
     Send,
+    /// A recipient of a message that is in the outbox from the beginning is done.
+    Progress,
     /// A checkpoint is made, and segments with dead pages are emptied.
     Compact,
 }
 
-const OPERATIONS: [Operation; 5] =
-    [Operation::Deliver, Operation::Flag, Operation::Delete, Operation::Send, Operation::Compact];
+const OPERATIONS: [Operation; 6] =
+    [Operation::Deliver, Operation::Flag, Operation::Delete, Operation::Send, Operation::Progress, Operation::Compact];
 
 /// Subsets are taken of so many sectors at a time.
 const SUBSET_SECTORS: usize = 8;
@@ -44,14 +47,18 @@ const HEAD_OCTETS: usize = 104;
 const FIRST_MESSAGES: u64 = 20;
 const DEAD: [u32; 8] = [1, 2, 3, 4, 9, 10, 11, 12];
 
-/// All that an account has: mailbox, number of the message, flags.
-type Contents = BTreeSet<(u32, u64, u8)>;
+/// All that an account has: mailbox, number of the message, and its marks: flags, and above them
+/// a bit for each recipient of its entry that is done.
+type Contents = BTreeSet<(u32, u64, u16)>;
+
+/// Where the bits of recipients stand.
+const DONE_SHIFT: u32 = 8;
 
 /// A change that one operation makes.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    Add(MailboxId, u64, u8),
-    Mark(u64, u8),
+    Add(MailboxId, u64, u16),
+    Mark(u64, u16),
     Remove(u64),
     Nothing,
 }
@@ -61,10 +68,10 @@ fn applied(contents: &Contents, change: Change) -> Contents {
     let known = |wanted: u64| contents.iter().find(|(_, number, _)| *number == wanted).copied();
     match change {
         Change::Add(mailbox, number, flags) => drop(after.insert((mailbox.0, number, flags))),
-        Change::Mark(number, flag) => {
+        Change::Mark(number, mark) => {
             if let Some(old) = known(number) {
                 after.remove(&old);
-                after.insert((old.0, old.1, old.2 | flag));
+                after.insert((old.0, old.1, old.2 | mark));
             }
         }
         Change::Remove(number) => drop(known(number).map(|old| after.remove(&old))),
@@ -89,8 +96,8 @@ struct Asked {
 }
 
 impl World {
-    fn new() -> World {
-        let mut rig = Rig::new(MIB);
+    fn new(format: Format) -> World {
+        let mut rig = Rig::of_format(MIB, format);
         rig.store.cleaner_mut().turn_off();
         let ada = rig.create("ada@example.org");
         for number in 1..=FIRST_MESSAGES {
@@ -98,9 +105,12 @@ impl World {
         }
         rig.remove(ada, &DEAD).unwrap();
         let living = (1..=FIRST_MESSAGES).filter(|number| !DEAD.contains(&(*number as u32)));
-        let contents = living.map(|number| (INBOX.0, number, 0)).collect();
+        let sent = FIRST_MESSAGES + 1;
+        rig.deliver_to(&[to_outbox(ada)], &body(sent, OCTETS)).unwrap();
+        let outbox = (OUTBOX.0, sent, u16::from(Flags::SEEN.0));
+        let contents = living.map(|number| (INBOX.0, number, 0)).chain([outbox]).collect();
         rig.outcomes.clear();
-        World { rig, ada, contents, next: FIRST_MESSAGES + 1 }
+        World { rig, ada, contents, next: sent + 1 }
     }
 
     /// Asks for `operation`, which is the one with this number in its group.
@@ -110,16 +120,19 @@ impl World {
         let target_number = self.contents.iter().filter(|one| one.0 == INBOX.0).nth(place).map(|one| one.1);
         let change = match (operation, target.zip(target_number)) {
             (Operation::Deliver, _) => self.begin(Recipient::inbox(self.ada), 0, continuation),
-            (Operation::Send, _) => {
-                let (flags, entry) = (Flags::SEEN, Some(ENTRY));
-                let recipient = Recipient { mailbox: OUTBOX, flags, entry, ..Recipient::inbox(self.ada) };
-                self.begin(recipient, HEAD_OCTETS, continuation)
+            (Operation::Send, _) => self.begin(to_outbox(self.ada), HEAD_OCTETS, continuation),
+            (Operation::Progress, _) => {
+                let uid = self.rig.list_in(self.ada, OUTBOX)[0].uid;
+                let mut change = EntryChange::default();
+                change.done(place as u8);
+                self.rig.store.change_entry(self.ada, uid, (change, Packing::Done), continuation).unwrap();
+                Change::Mark(FIRST_MESSAGES + 1, 1 << place << DONE_SHIFT)
             }
             (Operation::Flag, Some((message, target_number))) => {
                 let flag = [Flags::SEEN, Flags::ANSWERED, Flags::FLAGGED][place];
                 let change = MarkChange::of(Flags(0), flag);
                 self.rig.store.mark(self.ada, INBOX, message.uid, change, continuation).unwrap();
-                Change::Mark(target_number, flag.0)
+                Change::Mark(target_number, flag.0.into())
             }
             (Operation::Delete, Some((message, target_number))) => {
                 self.rig.store.remove(self.ada, INBOX, &[UidRange::one(message.uid)], continuation).unwrap();
@@ -145,7 +158,7 @@ impl World {
         self.rig.append(delivery, &octets).unwrap();
         let closing = Closing { head: Head::of(head).unwrap(), ..NOW.into() };
         self.rig.store.commit(delivery, closing, continuation).unwrap();
-        Change::Add(recipient.mailbox, number, recipient.flags.0)
+        Change::Add(recipient.mailbox, number, recipient.flags.0.into())
     }
 
     fn ask_all(&mut self, group: &[Operation]) -> Vec<Asked> {
@@ -238,8 +251,11 @@ fn for_each_remains(disk: &TestDisk, mut look: impl FnMut(TestDisk)) {
     }
 }
 
-/// The entry of each message in the outbox.
-const ENTRY: OutboxEntry = OutboxEntry::submitted(9);
+/// A new message in the outbox.
+fn to_outbox(account: AccountId) -> Recipient {
+    let entry = Some(OutboxEntry::submitted(9, 4));
+    Recipient { mailbox: OUTBOX, flags: Flags::SEEN, entry, ..Recipient::inbox(account) }
+}
 
 /// The number that begins each body here.
 fn number_of(octets: &[u8]) -> u64 {
@@ -253,9 +269,13 @@ fn contents_of(rig: &mut Rig, ada: AccountId) -> Contents {
             let octets = rig.read_in(ada, mailbox, &message).unwrap();
             let number = number_of(&octets);
             assert_eq!(octets, body(number, OCTETS), "a message in part");
-            let entry = rig.store.outbox_entry(ada, message.uid).filter(|_| mailbox == OUTBOX);
-            assert_eq!(entry, (mailbox == OUTBOX).then_some(ENTRY), "message {number}");
-            assert!(contents.insert((mailbox.0, number, message.flags.0)), "message {number} is there twice");
+            let mut marks = u16::from(message.flags.0);
+            if mailbox == OUTBOX {
+                let entry = rig.store.outbox_entry(ada, message.uid).expect("a message without an entry");
+                assert_eq!((entry.state(), entry.first()), (EntryState::Queued, 9), "message {number}");
+                marks |= entry.done(Packing::Done) << DONE_SHIFT;
+            }
+            assert!(contents.insert((mailbox.0, number, marks)), "message {number} is there twice");
         }
     }
     contents
@@ -298,10 +318,10 @@ fn sequences(operations: &[Operation], first: Operation, more: usize) -> Vec<Vec
 }
 
 /// Lives through all sequences of up to `length` of these operations that begin with `first`.
-fn live_through(operations: &[Operation], first: Operation, length: usize) -> u64 {
+fn live_through(format: Format, operations: &[Operation], first: Operation, length: usize) -> u64 {
     let mut worlds = 0;
     for sequence in sequences(operations, first, length - 1) {
-        let mut world = World::new();
+        let mut world = World::new(format);
         let (last, before) = sequence.split_last().unwrap();
         before.iter().for_each(|group| world.live(group));
         worlds += world.cut_everywhere(last);
@@ -314,18 +334,20 @@ fn live_through(operations: &[Operation], first: Operation, length: usize) -> u6
 /// long part.
 #[test]
 fn small_worlds_of_two_operations_hold() {
-    let operations = &OPERATIONS[..4];
-    let worlds: u64 = operations.iter().map(|first| live_through(operations, *first, 2)).sum();
-    assert!(worlds > 800, "only {worlds} worlds");
+    let operations = &OPERATIONS[..5];
+    for format in [Format::Three, Format::Four] {
+        let worlds: u64 = operations.iter().map(|first| live_through(format, operations, *first, 2)).sum();
+        assert!(worlds > 1000, "only {worlds} worlds");
+    }
 }
 
 macro_rules! parts {
-    ($($name:ident $first:ident,)*) => {
+    ($($name:ident $format:ident $first:ident,)*) => {
         $(
             #[test]
             #[ignore = "one of the parts of small-worlds"]
             fn $name() {
-                let worlds = live_through(&OPERATIONS, Operation::$first, 3);
+                let worlds = live_through(Format::$format, &OPERATIONS, Operation::$first, 3);
                 assert!(worlds > 100_000, "only {worlds} worlds");
             }
         )*
@@ -333,9 +355,12 @@ macro_rules! parts {
 }
 
 parts! {
-    small_worlds_from_a_delivery_hold Deliver,
-    small_worlds_from_a_flag_hold Flag,
-    small_worlds_from_a_deletion_hold Delete,
-    small_worlds_from_a_send_hold Send,
-    small_worlds_from_a_compaction_hold Compact,
+    small_worlds_from_a_delivery_hold Four Deliver,
+    small_worlds_from_a_flag_hold Four Flag,
+    small_worlds_from_a_deletion_hold Four Delete,
+    small_worlds_from_a_send_hold Four Send,
+    small_worlds_from_a_result_hold Four Progress,
+    small_worlds_from_a_send_on_format_3_hold Three Send,
+    small_worlds_from_a_result_on_format_3_hold Three Progress,
+    small_worlds_from_a_compaction_hold Four Compact,
 }

@@ -37,11 +37,14 @@ const ACCOUNTS: [&str; 4] = ["ada@barepost.test", "grace@barepost.test", "dora@b
 const ADA: &str = ACCOUNTS[0];
 const DORA: &str = ACCOUNTS[2];
 
-/// Disks of earlier programs, and what these found there and made of it.
-const DISKS: [(&[u8], &str); 3] = [
-    (include_bytes!("../../disks/format-3-of-1.gz"), include_str!("../../disks/format-3-of-1.txt")),
-    (include_bytes!("../../disks/format-3-of-2.gz"), include_str!("../../disks/format-3-of-2.txt")),
-    (include_bytes!("../../disks/format-3-of-4.gz"), include_str!("../../disks/format-3-of-4.txt")),
+/// Disks of earlier programs with their formats, and what these found there and made of it.
+const DISKS: [(u32, &[u8], &str); 6] = [
+    (3, include_bytes!("../../disks/format-3-of-1.gz"), include_str!("../../disks/format-3-of-1.txt")),
+    (3, include_bytes!("../../disks/format-3-of-2.gz"), include_str!("../../disks/format-3-of-2.txt")),
+    (3, include_bytes!("../../disks/format-3-of-4.gz"), include_str!("../../disks/format-3-of-4.txt")),
+    (4, include_bytes!("../../disks/format-4-of-1.gz"), include_str!("../../disks/format-4-of-1.txt")),
+    (4, include_bytes!("../../disks/format-4-of-2.gz"), include_str!("../../disks/format-4-of-2.txt")),
+    (4, include_bytes!("../../disks/format-4-of-4.gz"), include_str!("../../disks/format-4-of-4.txt")),
 ];
 
 /// Grace is an administrator; what comes for Dora goes to another server and to Ada.
@@ -52,9 +55,14 @@ fn users() -> String {
     format!("{configuration}\n[[user]]\naddress = \"{DORA}\"\n{password}\n{forward}\n")
 }
 
-fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust) -> (Room, World) {
+/// What the configuration says of a disk that keeps its format, and of one that is to be converted.
+const KEPT: &str = "";
+const CONVERTED: &str = "[disk]\nformat = 4\n";
+
+fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust, format: &str) -> (Room, World) {
     let certificates = vec![trust.certificate.clone()];
-    world_of(Room::certified(seed, disk, usual_sizes(), &users(), Site::default(), certificates), mood)
+    let configuration = users() + format;
+    world_of(Room::certified(seed, disk, usual_sizes(), &configuration, Site::default(), certificates), mood)
 }
 
 /// A message of a stranger with this subject and so many octets of text.
@@ -135,7 +143,7 @@ fn posted(room: &mut Room, world: &mut World, grace: &mut Browser) {
 
 /// A disk with mail in every state.
 fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
-    let (mut room, mut world) = serving_on(seed, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, trust);
+    let (mut room, mut world) = serving_on(seed, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, trust, KEPT);
     let [mut ada, mut grace, mut dora] = ["ada", "grace", "dora"].map(|user| {
         let mut browser = Browser::new(trust);
         browser.log_in(&mut room, user, "lovelace");
@@ -267,11 +275,12 @@ fn queue(grace: &mut Browser, room: &mut Room) -> Vec<String> {
 }
 
 /// What is on a disk, and what becomes of it while the other server takes no mail for a minute, and
-/// all mail for ten days after that.
-fn history(disk: &MemoryDisk, seed: u64, trust: &Trust) -> String {
+/// all mail for ten days after that; and whether it was converted before, if `format` says so.
+fn history(disk: &MemoryDisk, seed: u64, trust: &Trust, format: &str) -> (String, bool) {
     let mut history = format!("On the disk\n{}", listed(disk));
     let disk = MemoryDisk::of_image(&disk.image()).expect("it is one");
-    let (mut room, mut world) = serving_on(seed, disk, Mood::RefusesForNow, trust);
+    let (mut room, mut world) = serving_on(seed, disk, Mood::RefusesForNow, trust, format);
+    let is_converted = room.console_says("the disk has been converted to format 4");
     let mut grace = Browser::new(trust);
     grace.log_in(&mut room, "grace", "lovelace");
     grace.hang_up(&mut room);
@@ -307,17 +316,20 @@ fn history(disk: &MemoryDisk, seed: u64, trust: &Trust) -> String {
     }
     there.sort();
     section(&mut history, "On the disk, later", there);
-    history
+    (history, is_converted)
 }
 
 #[test]
 fn disks_of_earlier_formats_are_served_and_what_was_to_leave_leaves() {
     let trust = Trust::new("mail.barepost.test");
-    for (seed, (image, expected)) in (2_000..).zip(DISKS) {
+    for ((seed, (version, image, expected)), format) in
+        (2_000..).zip(DISKS).flat_map(|one| [(one, KEPT), (one, CONVERTED)])
+    {
         let mut octets = Vec::new();
         GzDecoder::new(image).read_to_end(&mut octets).expect("it is compressed");
         let disk = MemoryDisk::of_image(&octets).expect("it is a disk");
-        let found = history(&disk, seed, &trust);
+        let (found, is_converted) = history(&disk, seed, &trust, format);
+        assert_eq!(is_converted, version == 3 && format == CONVERTED, "disk {seed}");
         // The first difference says more than both texts.
         for (number, (found, expected)) in (1..).zip(found.lines().zip(expected.lines())) {
             assert_eq!(found, expected, "line {number} of disk {seed}");
@@ -337,5 +349,5 @@ fn disks_are_made() {
     packed.write_all(&disk.image()).expect("it goes into memory");
     std::fs::create_dir_all(&folder).expect("it can be written");
     std::fs::write(path("gz"), packed.finish().expect("it goes into memory")).expect("it can be written");
-    std::fs::write(path("txt"), history(&disk, 2_000, &trust)).expect("it can be written");
+    std::fs::write(path("txt"), history(&disk, 2_000, &trust, KEPT).0).expect("it can be written");
 }

@@ -1,0 +1,30 @@
+//! `[disk]`: what the disk is to be.
+
+use super::document::Section;
+use super::error::ConfigurationError;
+
+/// The format that a disk is converted to.
+pub const DISK_FORMAT: u32 = 4;
+
+/// What the disk is to be.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum DiskFormat {
+    /// It keeps the format that it has. A new disk has [`DISK_FORMAT`].
+    #[default]
+    Kept,
+    /// A disk of an earlier format gets [`DISK_FORMAT`].
+    Newest,
+}
+
+/// The format that the section asks for.
+pub(super) fn format(section: &Section<'_, '_>) -> Result<DiskFormat, ConfigurationError> {
+    section.refuse_unknown(&["format"])?;
+    let Some(item) = section.optional("format") else { return Ok(DiskFormat::Kept) };
+    match item.integer() {
+        Some(number) if number == u64::from(DISK_FORMAT) => Ok(DiskFormat::Newest),
+        _ => Err(item.error(
+            format_args!("a disk is converted to format {DISK_FORMAT} alone"),
+            format_args!("{DISK_FORMAT}, or no `format`: the disk keeps the one that it has"),
+        )),
+    }
+}

@@ -1,0 +1,175 @@
+//! How format 4 keeps an outbox entry: in records of its own, beside its message.
+//!
+//! | kind | fields |
+//! |---|---|
+//! | 14 `queued` | account u64, UID u32, MODSEQ u64, origin u8, state u8, notices u8, layout u8, done u8, reported u8, first u16, count u8 |
+//! | 15 `progress` | account u64, UID u32, MODSEQ u64, state u8, notices u8, layout u8, done u8, reported u8 |
+//!
+//! `queued` is all that is known of an entry. It stands behind the record of its message, in the
+//! same group. `progress` is a change: it only adds to what is known, so that changes which gather
+//! in one group all hold.
+//!
+//! Invariants:
+//! - A recipient with a reported result is done, and a recipient that is done is one of the entry's:
+//!   a record that says otherwise does not parse.
+//! - [`QueuedRecord::parse`] reads what [`QueuedRecord::emit`] has written, and nothing else.
+
+use crate::bytes::Reader;
+use crate::outbox::{COUNT_MAX, EntrySource, EntryState, OutboxEntry, Results, recipients};
+use crate::types::{AccountId, Uid};
+use alloc::vec::Vec;
+
+const SUBMITTED: u8 = 1;
+const FORWARDED: u8 = 2;
+const PACKED: u8 = 0;
+const EXPLICIT: u8 = 1;
+const DELAY_REPORTED: u8 = 1;
+const DAMAGE_REPORTED: u8 = 2;
+
+/// An entry as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct QueuedRecord {
+    pub(crate) account: AccountId,
+    pub(crate) uid: Uid,
+    pub(crate) modseq: u64,
+    pub(crate) entry: OutboxEntry,
+}
+
+/// What is added to an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ProgressRecord {
+    pub(crate) account: AccountId,
+    pub(crate) uid: Uid,
+    pub(crate) modseq: u64,
+    /// In the layout of the entry's own results. The count of explicit ones means nothing.
+    pub(crate) results: Results,
+    pub(crate) state: Option<EntryState>,
+    pub(crate) is_delay_reported: bool,
+    pub(crate) is_damage_reported: bool,
+}
+
+impl QueuedRecord {
+    pub(crate) fn parse(mut reader: Reader<'_>) -> Option<QueuedRecord> {
+        let (account, uid, modseq) = (AccountId(reader.u64()?), Uid(reader.u32()?), reader.count()?);
+        let source = match reader.u8()? {
+            SUBMITTED => EntrySource::Submitted,
+            FORWARDED => EntrySource::Forwarded,
+            _ => return None,
+        };
+        let state = state(reader.u8()?)??;
+        let (is_delay_reported, is_damage_reported) = notices(reader.u8()?)?;
+        let (layout, done, reported) = (reader.u8()?, reader.u8()?, reader.u8()?);
+        let first = reader.u16()?;
+        let results = results(layout, reader.u8()?, done, reported)?;
+        let entry =
+            OutboxEntry { source, state, first, results, is_delay_reported, is_damage_reported, is_in_marks: false };
+        reader.rest().is_empty().then_some(QueuedRecord { account, uid, modseq, entry })
+    }
+
+    /// Appends the fields.
+    pub(crate) fn emit(&self, out: &mut Vec<u8>) {
+        let OutboxEntry { source, state, first, results, is_delay_reported, is_damage_reported, .. } = self.entry;
+        put_place(out, self.account, self.uid, self.modseq);
+        let (layout, count, done, reported) = fields(results);
+        let source = match source {
+            EntrySource::Submitted => SUBMITTED,
+            EntrySource::Forwarded => FORWARDED,
+        };
+        out.extend_from_slice(&[source, number(Some(state)), bits(is_delay_reported, is_damage_reported)]);
+        out.extend_from_slice(&[layout, done, reported]);
+        out.extend_from_slice(&first.to_le_bytes());
+        out.push(count);
+    }
+}
+
+impl ProgressRecord {
+    pub(crate) fn parse(mut reader: Reader<'_>) -> Option<ProgressRecord> {
+        let (account, uid, modseq) = (AccountId(reader.u64()?), Uid(reader.u32()?), reader.count()?);
+        let state = state(reader.u8()?)?;
+        let (is_delay_reported, is_damage_reported) = notices(reader.u8()?)?;
+        let results = results(reader.u8()?, 0, reader.u8()?, reader.u8()?)?;
+        let record = ProgressRecord { account, uid, modseq, results, state, is_delay_reported, is_damage_reported };
+        reader.rest().is_empty().then_some(record)
+    }
+
+    /// Appends the fields.
+    pub(crate) fn emit(&self, out: &mut Vec<u8>) {
+        put_place(out, self.account, self.uid, self.modseq);
+        let (layout, _, done, reported) = fields(self.results);
+        out.extend_from_slice(&[number(self.state), bits(self.is_delay_reported, self.is_damage_reported)]);
+        out.extend_from_slice(&[layout, done, reported]);
+    }
+
+    /// Adds it to an entry. What an entry in the other layout, or another number of recipients, cannot
+    /// have is left away: only a damaged disk says such a thing.
+    pub(crate) fn apply(&self, entry: &mut OutboxEntry) {
+        match (&mut entry.results, self.results) {
+            (Results::Packed(known), Results::Packed(more)) => *known |= more,
+            (Results::Explicit { count, done, reported }, Results::Explicit { done: more, reported: also, .. }) => {
+                (*done, *reported) = (*done | more & recipients(*count), *reported | also & recipients(*count));
+            }
+            (Results::Packed(_), Results::Explicit { .. }) | (Results::Explicit { .. }, Results::Packed(_)) => {}
+        }
+        entry.state = self.state.unwrap_or(entry.state);
+        entry.is_delay_reported |= self.is_delay_reported;
+        entry.is_damage_reported |= self.is_damage_reported;
+    }
+}
+
+fn put_place(out: &mut Vec<u8>, AccountId(account): AccountId, Uid(uid): Uid, modseq: u64) {
+    out.extend_from_slice(&account.to_le_bytes());
+    out.extend_from_slice(&uid.to_le_bytes());
+    out.extend_from_slice(&modseq.to_le_bytes());
+}
+
+fn results(layout: u8, count: u8, done: u8, reported: u8) -> Option<Results> {
+    let is_sound = reported & !done == 0 && done & !recipients(count) == 0;
+    match layout {
+        PACKED if count == 0 && reported == 0 => Some(Results::Packed(done)),
+        EXPLICIT if count <= COUNT_MAX && is_sound => Some(Results::Explicit { count, done, reported }),
+        _ => None,
+    }
+}
+
+fn fields(results: Results) -> (u8, u8, u8, u8) {
+    match results {
+        Results::Packed(results) => (PACKED, 0, results, 0),
+        Results::Explicit { count, done, reported } => {
+            assert!(reported & !done == 0, "an entry that has reported what is not done");
+            assert!(done & !recipients(count) == 0, "an entry with a recipient that it does not stand for");
+            (EXPLICIT, count, done, reported)
+        }
+    }
+}
+
+/// The state with this number. `Some(None)`: none.
+fn state(number: u8) -> Option<Option<EntryState>> {
+    Some(match number {
+        0 => None,
+        1 => Some(EntryState::Queued),
+        2 => Some(EntryState::Held),
+        3 => Some(EntryState::Returned),
+        _ => return None,
+    })
+}
+
+fn number(state: Option<EntryState>) -> u8 {
+    match state {
+        None => 0,
+        Some(EntryState::Queued) => 1,
+        Some(EntryState::Held) => 2,
+        Some(EntryState::Returned) => 3,
+    }
+}
+
+fn notices(bits: u8) -> Option<(bool, bool)> {
+    let is_known = bits & !(DELAY_REPORTED | DAMAGE_REPORTED) == 0;
+    is_known.then_some((bits & DELAY_REPORTED != 0, bits & DAMAGE_REPORTED != 0))
+}
+
+fn bits(is_delay_reported: bool, is_damage_reported: bool) -> u8 {
+    (u8::from(is_delay_reported) * DELAY_REPORTED) | (u8::from(is_damage_reported) * DAMAGE_REPORTED)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! A disk of format 3 is kept as it is until it is to be converted; a conversion may end anywhere.
+
+use super::cuts::at_every_point;
+use super::disk::{Cut, TestDisk};
+use super::rig::{MIB, Rig, body};
+use crate::outbox::{EntryChange, EntrySource, EntryState, OutboxEntry, Packing};
+use crate::outcome::{Outcome, Reason, State};
+use crate::superblock::{Format, Slot, Superblock};
+use crate::types::{AccountId, Flags, MarkChange, OUTBOX, Recipient, Uid};
+use alloc::collections::BTreeSet;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use chance::Dice;
+use core::cell::RefCell;
+
+/// What is known of an entry, however the disk keeps it.
+type Said = (EntrySource, EntryState, usize, u16, u16, bool, bool);
+
+fn said(rig: &Rig, account: AccountId) -> Vec<(Uid, Option<Said>)> {
+    let of = |entry: OutboxEntry| {
+        // The second message here is for recipients of which reports are wanted.
+        let packing = if entry.first() == 4 { Packing::DoneAndReported } else { Packing::Done };
+        let (done, reported) = (entry.done(packing), entry.reported(packing));
+        let (delay, damage) = (entry.is_delay_reported(), entry.is_damage_reported());
+        (entry.source(), entry.state(), entry.first(), done, reported, delay, damage)
+    };
+    let list = rig.list_in(account, OUTBOX).into_iter();
+    list.map(|message| (message.uid, rig.store.outbox_entry(account, message.uid).map(of))).collect()
+}
+
+fn change(rig: &mut Rig, account: AccountId, uid: u32, change: EntryChange, packing: Packing) {
+    let (number, continuation) = rig.continuation();
+    rig.store.change_entry(account, Uid(uid), (change, packing), continuation).unwrap();
+    assert!(matches!(rig.outcome(number), Outcome::Changed));
+}
+
+/// A disk of format 3 with entries in several states, and what they say.
+fn of_format_3() -> (TestDisk, AccountId, Vec<(Uid, Option<Said>)>) {
+    let mut rig = Rig::of_format(2 * MIB, Format::Three);
+    let ada = rig.create("ada@example.org");
+    let entries = [
+        Some(OutboxEntry::submitted(0, 8)),
+        Some(OutboxEntry::submitted(4, 4)),
+        Some(OutboxEntry::forwarded()),
+        Some(OutboxEntry::submitted(9, 1)),
+        None,
+    ];
+    let to_outbox = |entry| Recipient { mailbox: OUTBOX, flags: Flags::SEEN, entry, ..Recipient::inbox(ada) };
+    for (number, entry) in (1..).zip(entries) {
+        rig.deliver_to(&[to_outbox(entry)], &body(number, 900)).unwrap();
+    }
+    let mut some = EntryChange::default();
+    some.done(0);
+    some.done(7);
+    change(&mut rig, ada, 1, some, Packing::Done);
+    let mut reported = EntryChange::default();
+    reported.done(1);
+    reported.done_and_reported(3);
+    reported.delay_reported();
+    change(&mut rig, ada, 2, reported, Packing::DoneAndReported);
+    change(&mut rig, ada, 3, EntryChange::to(EntryState::Held), Packing::Done);
+    let mut damaged = EntryChange::to(EntryState::Returned);
+    damaged.damage_reported();
+    change(&mut rig, ada, 4, damaged, Packing::Done);
+    let known = said(&rig, ada);
+    assert_eq!(rig.store.format(), 3);
+    (rig.disk, ada, known)
+}
+
+/// The disk as a program sees it that knows nothing of format 4. `None`: it refuses the disk.
+fn as_seen_before_format_4(disk: &TestDisk) -> Option<TestDisk> {
+    let mut disk = disk.clone();
+    disk.is_to_be_converted = false;
+    let pages = Rig::opening(disk.clone()).store.parts().superblock.geometry.slots();
+    let mut are_left = false;
+    for page in pages {
+        let sectors = page.sector().0..page.sector().0 + crate::layout::PAGE_SECTORS;
+        let bytes: Vec<u8> = sectors.flat_map(|sector| disk.peek(sector)).collect();
+        match Superblock::parse(&bytes, page) {
+            Slot::Valid(superblock) if superblock.format == Format::Three => are_left = true,
+            _ => disk.rot(page.sector().0),
+        }
+    }
+    are_left.then_some(disk)
+}
+
+#[test]
+fn a_disk_of_format_3_stays_one_until_it_is_to_be_converted() {
+    let (disk, ada, known) = of_format_3();
+    let mut rig = Rig::on(disk);
+    assert!(!rig.store.is_converted());
+    change(&mut rig, ada, 3, EntryChange::to(EntryState::Queued), Packing::Done);
+    let rig = rig.cut(Cut::Prefix(0));
+    assert_eq!((rig.store.format(), said(&rig, ada).len()), (3, known.len()));
+    assert!(rig.fsck().to_string().starts_with("Barepost disk, format 3"), "{}", rig.fsck());
+    let older = Rig::on(as_seen_before_format_4(&rig.disk).expect("a disk of format 3"));
+    assert_eq!(said(&older, ada), said(&rig, ada));
+}
+
+#[test]
+fn a_conversion_cut_anywhere_loses_nothing_and_goes_on_in_the_next_life() {
+    let (mut disk, ada, known) = of_format_3();
+    disk.is_to_be_converted = true;
+    let seen = RefCell::new([0; 4]);
+    let points = at_every_point(Rig::opening(disk), Rig::exchange, |rig, _| {
+        let mut seen = seen.borrow_mut();
+        // This life was to convert the disk, and has.
+        assert_eq!((rig.store.state(), rig.store.format()), (State::Serving, 4));
+        assert_eq!(said(&rig, ada), known);
+        assert!(as_seen_before_format_4(&rig.disk).is_none(), "a slot of format 3 is left");
+        seen[0] += usize::from(rig.store.is_converted());
+        assert!(rig.fsck().is_clean() && rig.fsck().to_string().starts_with("Barepost disk, format 4"));
+    });
+    // The same cuts, and the next life is not to convert it, or knows of no format 4.
+    let (mut disk, ..) = of_format_3();
+    disk.is_to_be_converted = true;
+    let mut rig = Rig::opening(disk);
+    while rig.store.state() == State::Opening {
+        for count in 0..=rig.disk.volatile_writes() {
+            let mut left = rig.disk.clone();
+            left.cut(Cut::Prefix(count));
+            left.is_to_be_converted = false;
+            if let Some(older) = as_seen_before_format_4(&left) {
+                let older = Rig::on(older);
+                assert_eq!((older.store.format(), said(&older, ada)), (3, known.clone()));
+                seen.borrow_mut()[1] += 1;
+            }
+            let next = Rig::on(left);
+            assert!(next.serving());
+            assert_eq!(said(&next, ada), known);
+            seen.borrow_mut()[if next.store.format() == 3 { 2 } else { 3 }] += 1;
+        }
+        rig.turn(1);
+    }
+    assert!(points > 100 && seen.borrow().iter().all(|count| *count > 0), "{points} points, {seen:?}");
+}
+
+/// What a write that failed has left is not known: the next life finds one format or the other.
+#[test]
+fn a_conversion_whose_write_fails_loses_nothing() {
+    let mut formats = BTreeSet::new();
+    for seed in 0..20 {
+        let (mut disk, ada, known) = of_format_3();
+        (disk.is_to_be_converted, disk.fail_writes, disk.dice) = (true, true, Dice::new(seed));
+        let rig = Rig::on(disk);
+        assert!(matches!(rig.store.state(), State::ReadOnly(_)), "{:?}", rig.store.state());
+        assert_eq!(said(&rig, ada), known);
+        let mut disk = rig.disk;
+        (disk.is_to_be_converted, disk.fail_writes) = (false, false);
+        disk.cut(Cut::Dice);
+        let rig = Rig::on(disk);
+        assert_eq!((rig.store.state(), said(&rig, ada)), (State::Serving, known));
+        formats.insert(rig.store.format());
+    }
+    assert_eq!(formats, BTreeSet::from([3, 4]));
+}
+
+#[test]
+fn entries_of_a_converted_disk_go_on_as_they_were_through_cuts_and_checkpoints() {
+    let (mut disk, ada, mut known) = of_format_3();
+    disk.is_to_be_converted = true;
+    let mut rig = Rig::on(disk);
+    for life in 0..4 {
+        assert_eq!(said(&rig, ada), known, "life {life}");
+        let mut more = EntryChange::default();
+        more.done(life);
+        change(&mut rig, ada, 1, more, Packing::Done);
+        let (_, Some(first)) = &mut known[0] else { panic!("no entry") };
+        (first.3, first.4) = (first.3 | 1 << life, first.4 | 1 << life);
+        // A client's flags are its own, beside the entry.
+        let (number, continuation) = rig.continuation();
+        rig.store.mark(ada, OUTBOX, Uid(1), MarkChange::set(Flags(u8::MAX)), continuation).unwrap();
+        assert!(matches!(rig.outcome(number), Outcome::Changed));
+        if life == 1 {
+            rig.store.parts_mut().journals.needs_mending(ada.shard());
+            rig.deliver(&[ada], &body(99, 10)).unwrap();
+            (0..20).for_each(|_| rig.turn(usize::MAX));
+        }
+        rig = rig.cut(Cut::Prefix(0));
+    }
+    assert!(rig.fsck().is_clean());
+}
+
+/// A program that knows format 3 alone refuses the records of format 4 by name; so do we where the
+/// disk says that it has format 3.
+#[test]
+fn a_record_of_format_4_on_a_disk_of_format_3_is_refused() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    let entry = Some(OutboxEntry::submitted(0, 1));
+    rig.deliver_to(&[Recipient { mailbox: OUTBOX, entry, ..Recipient::inbox(ada) }], &body(1, 900)).unwrap();
+    let superblock = Superblock { format: Format::Three, ..rig.store.parts().superblock.clone() };
+    for page in superblock.geometry.slots() {
+        for (sector, bytes) in (page.sector().0..).zip(superblock.emit(page, 7).chunks_exact(512)) {
+            rig.disk.poke(sector, bytes.try_into().unwrap());
+        }
+    }
+    let rig = rig.cut(Cut::Prefix(0));
+    assert!(
+        matches!(rig.store.state(), State::Refused(Reason::UnknownRecord { kind: 14, .. })),
+        "{:?}",
+        rig.store.state()
+    );
+}
