@@ -134,6 +134,8 @@ enum Stopping {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Transaction {
     recipients: u16,
+    /// The most that it may have.
+    recipients_max: u16,
     character_set: CharacterSet,
     message: Message,
 }

@@ -2,7 +2,7 @@
 //!
 //! Answers to: RFC 5321 sections 4.1.1 and 4.1.4, RFC 3030 section 2, RFC 3207 sections 4 to 4.2.
 
-use crate::actions::{Actions, Envelope, Haste, MessageRefusal, Protocol, RecipientRefusal, Tls};
+use crate::actions::{Actions, Envelope, Haste, MessageRefusal, Protocol, RecipientRefusal, Settings, Tls};
 use crate::command::{CharacterSet, Command, Fault, Mail, Place, Recipient};
 use crate::content::Position;
 use crate::hold::Hold;
@@ -103,10 +103,11 @@ impl Session {
         if let Some(refusal) = self.needs_login(actions) {
             return self.fault(refusal, actions);
         }
-        if mail.declared_bytes.is_some_and(|bytes| bytes > actions.settings().message_bytes_max) {
+        let Settings { message_bytes_max, recipients_max, holds, .. } = actions.settings();
+        if mail.declared_bytes.is_some_and(|bytes| bytes > message_bytes_max) {
             return actions.reply(reply::TOO_BIG);
         }
-        let held_until = match (hold, actions.settings().holds) {
+        let held_until = match (hold, holds) {
             (None, _) => None,
             (Some(_), None) => return self.fault(reply::fault(Fault::UnknownParameter), actions),
             (Some(hold), Some(holds)) => match holds.until(hold) {
@@ -117,7 +118,8 @@ impl Session {
         match actions.transaction_begin(&Mail { held_until, ..mail }) {
             Ok(()) => {
                 let character_set = mail.character_set;
-                self.transaction = Some(Transaction { recipients: 0, character_set, message: Message::NotBegun });
+                let message = Message::NotBegun;
+                self.transaction = Some(Transaction { recipients: 0, recipients_max, character_set, message });
                 actions.reply(reply::SENDER_OK);
             }
             Err(refusal) => actions.reply(reply::sender_refusal(refusal)),
@@ -125,11 +127,10 @@ impl Session {
     }
 
     fn recipient_arrived(&mut self, recipient: &Recipient<'_>, actions: &mut impl Actions) {
-        let recipients_max = actions.settings().recipients_max;
         let Some(transaction) = &mut self.transaction else {
             return self.fault(reply::MAIL_FIRST, actions);
         };
-        match transaction.check_recipient(&recipient.path, recipients_max) {
+        match transaction.check_recipient(&recipient.path) {
             Ok(()) => {}
             Err(Untaken::Wrong(reply)) => return self.fault(reply, actions),
             Err(Untaken::Full) => return actions.reply(reply::TOO_MANY_RECIPIENTS),
@@ -207,8 +208,7 @@ impl Session {
 
     /// Whether nothing keeps RCPT from being answered.
     pub(super) fn may_answer(&self, path: &ForwardPath<'_>, actions: &mut impl Actions) -> bool {
-        let recipients_max = actions.settings().recipients_max;
-        let takes = |transaction: &Transaction| transaction.check_recipient(path, recipients_max).is_ok();
+        let takes = |transaction: &Transaction| transaction.check_recipient(path).is_ok();
         !self.transaction.as_ref().is_some_and(takes) || actions.may_answer(path, self.client_name.as_str())
     }
 
@@ -245,13 +245,13 @@ enum Untaken {
 
 impl Transaction {
     /// Whether a recipient may be named.
-    fn check_recipient(&self, path: &ForwardPath<'_>, recipients_max: u16) -> Result<(), Untaken> {
+    fn check_recipient(&self, path: &ForwardPath<'_>) -> Result<(), Untaken> {
         match () {
             () if self.message != Message::NotBegun => Err(Untaken::Wrong(reply::CHUNKS_BEGAN)),
             () if self.character_set == CharacterSet::Ascii && !path.text().is_ascii() => {
                 Err(Untaken::Wrong(reply::RECIPIENT_NEEDS_SMTPUTF8))
             }
-            () if self.recipients >= recipients_max => Err(Untaken::Full),
+            () if self.recipients >= self.recipients_max => Err(Untaken::Full),
             () => Ok(()),
         }
     }
