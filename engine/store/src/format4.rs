@@ -12,6 +12,8 @@
 //! Invariants:
 //! - A recipient with a reported result is done, and a recipient that is done is one of the entry's:
 //!   a record that says otherwise does not parse.
+//! - An entry that is to be forwarded counts no recipients: how many it has follows from the
+//!   configuration, which may change. A change for one above the count would be a fault of ours.
 //! - [`QueuedRecord::parse`] reads what [`QueuedRecord::emit`] has written, and nothing else.
 
 use crate::bytes::Reader;
@@ -60,7 +62,11 @@ impl QueuedRecord {
         let (is_delay_reported, is_damage_reported) = notices(reader.u8()?)?;
         let (layout, done, reported) = (reader.u8()?, reader.u8()?, reader.u8()?);
         let first = reader.u16()?;
-        let results = results(layout, reader.u8()?, done, reported)?;
+        let count = reader.u8()?;
+        let results = results(layout, count, done, reported)?;
+        if source == EntrySource::Forwarded && count != 0 {
+            return None;
+        }
         let entry =
             OutboxEntry { source, state, first, results, is_delay_reported, is_damage_reported, is_in_marks: false };
         reader.rest().is_empty().then_some(QueuedRecord { account, uid, modseq, entry })

@@ -26,6 +26,18 @@ fn an_entry_lies_on_the_disk_as_the_format_says() {
     assert_eq!(QueuedRecord::parse(Reader::new(&bytes)), Some(valid()));
 }
 
+/// `forward` says how many recipients such an entry has: results of more than a count allows are no
+/// fault of the program.
+#[test]
+fn a_record_that_counts_the_recipients_of_a_forward_is_malformed() {
+    let (mut bytes, parsed) = (emitted(&valid()), |bytes: &[u8]| QueuedRecord::parse(Reader::new(bytes)));
+    assert!(parsed(&bytes).is_some());
+    bytes[20] = FORWARDED;
+    assert_eq!(parsed(&bytes), None);
+    *bytes.last_mut().unwrap() = 0;
+    assert!(parsed(&bytes).is_some());
+}
+
 proptest! {
     /// Whatever bytes a record has: it is refused, or it is exactly what was read of it.
     #[test]
