@@ -52,7 +52,29 @@ proptest! {
                 prop_assert!(reported & !done == 0 && done & !recipients(count) == 0);
             }
         }
-        if let Some(record) = ProgressRecord::parse(Reader::new(&bytes)) {
+    }
+
+    /// The same of a change. Whatever it says, it takes nothing back from an entry and adds no
+    /// recipient.
+    #[test]
+    fn a_change_adds_to_an_entry_what_the_entry_can_have(
+        fields in (0..5_u8, 0..5_u8, 0..3_u8, any::<u8>(), any::<u8>()),
+        is_sound in any::<bool>(),
+        length in 24..27_usize,
+    ) {
+        let (state, notices, layout, done, reported) = fields;
+        let mut bytes = emitted(&valid());
+        bytes.truncate(20);
+        bytes.extend([state, notices, layout, done, if is_sound { reported & done } else { reported }, 0]);
+        bytes.truncate(length);
+        let record = ProgressRecord::parse(Reader::new(&bytes));
+        let has_results = match layout {
+            0 => bytes.get(24) == Some(&0),
+            1 => bytes.get(24).is_some_and(|reported| reported & !done == 0),
+            _ => false,
+        };
+        prop_assert_eq!(record.is_some(), has_results && length == 25 && state < 4 && notices < 4);
+        if let Some(record) = record {
             let mut again = Vec::new();
             record.emit(&mut again);
             prop_assert_eq!(again, bytes);
@@ -61,6 +83,16 @@ proptest! {
             let Results::Explicit { count, done, reported } = entry.results else { panic!("another layout") };
             prop_assert!(reported & !done == 0 && done & !recipients(count) == 0);
             prop_assert!(done & 0b011 == 0b011 && reported & 1 == 1, "a bit was cleared");
+            let mut packed = OutboxEntry { results: Results::Packed(0b0101), ..valid().entry };
+            record.apply(&mut packed);
+            let Results::Packed(known) = packed.results else { panic!("another layout") };
+            prop_assert_eq!(known, 0b0101 | if layout == 0 { record_done(&record) } else { 0 });
         }
     }
+}
+
+/// The results that a change in layout 0 adds.
+fn record_done(record: &ProgressRecord) -> u8 {
+    let Results::Packed(done) = record.results else { panic!("another layout") };
+    done
 }
