@@ -20,6 +20,10 @@ use crate::writing::allocate;
 use alloc::vec::Vec;
 use tasks::FrameId;
 
+/// The most bytes of the records of one recipient: `delivered`, `queued`, a note of the arrival, and
+/// as many `chunks` as the largest message needs. Not counted are the pages before its last chunk.
+const RECORDS_BYTES: usize = 224;
+
 impl Deliveries {
     /// Gathers the oldest that is ready, if that can be done now: whether the next one may have its turn.
     pub(crate) fn gather_next(&mut self, reads_to_come: usize, parts: &mut Parts) -> bool {
@@ -113,7 +117,7 @@ impl Deliveries {
         let (page, guid) = (Page(*page), *guid);
         let is_last = number + 1 == delivery.recipients.len();
         let shard = account.shard();
-        if !parts.journals.has_room_for(shard, delivery.chunks as usize * 4 + 192) {
+        if !parts.journals.has_room_for(shard, delivery.chunks as usize * 4 + RECORDS_BYTES) {
             return Some(Progress::Later);
         }
         let copy = if is_last { None } else { parts.pool.take_for_copy(delivery.last_pages_each, to_leave) };
@@ -246,5 +250,25 @@ impl Deliveries {
         self.idle.push(delivery);
         // One delivery less may need a page: copies find more of them.
         parts.pool.has_room();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::CHUNKS_MAX;
+    use crate::outbox::OutboxEntry;
+    use crate::types::{AccountId, Guid, Origin};
+
+    #[test]
+    fn the_records_of_the_largest_message_are_as_many_as_are_counted() {
+        let (mut out, account) = (Vec::new(), AccountId(1));
+        record::put_chunks(&mut out, 1, &[0; CHUNKS_MAX as usize]);
+        record::put_delivered(&mut out, account, 1, 1, &Entry::new(1, 1, 1, 1, 1, 1), 1);
+        let record = QueuedRecord { account, uid: Uid(1), modseq: 1, entry: OutboxEntry::submitted(0, 8) };
+        record::put_queued(&mut out, &record);
+        record::put_note(&mut out, account, &Origin::of(account, Guid(1)).key(), &1u64.to_le_bytes());
+        let counted = (CHUNKS_MAX as usize - 1) * 4 + RECORDS_BYTES;
+        assert!((counted - 8..=counted).contains(&out.len()), "{} bytes, {counted} counted", out.len());
     }
 }
