@@ -71,7 +71,7 @@ pub(crate) struct Opening {
     renewals: u8,
     /// A disk of an earlier format is to have the newest one from now on.
     wants_newest_format: bool,
-    /// It has it from now on.
+    /// It has it from now on: this life converts it, or completes what an earlier one has begun.
     is_converted: bool,
 }
 
@@ -249,12 +249,13 @@ impl Opening {
 
     fn superblocks_read(&mut self, parts: &mut Parts, findings: &mut Findings) {
         match superblocks::look(&self.lanes, self.disk_pages) {
-            Ok(Found::Store { superblock, damaged, is_sole, is_of_one_format }) => {
+            Ok(Found::Store { superblock, damaged, is_sole, is_of_one_format, is_partly_converted }) => {
                 self.renewals = match superblock.format {
                     // A conversion may have been cut off: no slot may lead to a disk of format 3.
                     Format::Four if !is_of_one_format => RENEWALS_OF_ALL_SLOTS,
                     Format::Three | Format::Four => u8::from(is_sole),
                 };
+                self.is_converted = is_partly_converted;
                 for page in damaged {
                     findings.note(page.sector(), Damage::Superblock);
                     parts.commit.superblock_is_due();

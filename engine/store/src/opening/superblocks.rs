@@ -3,7 +3,7 @@
 use crate::lanes::Lanes;
 use crate::layout::{CRASH_PAGE, PAGE_SECTORS, PIECE_PAGES, Page, slots, superblock_pieces};
 use crate::outcome::Reason;
-use crate::superblock::{Slot, Superblock};
+use crate::superblock::{Format, Slot, Superblock};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -17,6 +17,8 @@ pub(super) enum Found {
         is_sole: bool,
         /// All four slots are known to be of this one's format.
         is_of_one_format: bool,
+        /// Some slot is of an earlier format: a conversion was cut off.
+        is_partly_converted: bool,
     },
     /// Nothing at all: the disk may be blank.
     Nothing,
@@ -59,7 +61,8 @@ pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<Found, Reason> {
     let is_sole = versions.iter().any(|(_, journals)| *journals != superblock.journals());
     let of_format = versions.iter().filter(|(format, _)| *format == superblock.format).count();
     let is_of_one_format = of_format == slots(pages).len();
-    Ok(Found::Store { superblock, damaged, is_sole, is_of_one_format })
+    let is_partly_converted = superblock.format == Format::Four && of_format < versions.len();
+    Ok(Found::Store { superblock, damaged, is_sole, is_of_one_format, is_partly_converted })
 }
 
 fn slot(lanes: &Lanes, page: Page) -> Slot {

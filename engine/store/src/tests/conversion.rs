@@ -120,7 +120,9 @@ fn a_conversion_cut_anywhere_loses_nothing_and_goes_on_in_the_next_life() {
             let mut left = rig.disk.clone();
             left.cut(Cut::Prefix(count));
             left.is_to_be_converted = false;
-            if let Some(older) = as_seen_before_format_4(&left) {
+            let older = as_seen_before_format_4(&left);
+            let is_left_of_format_3 = older.is_some();
+            if let Some(older) = older {
                 let older = Rig::on(older);
                 assert_eq!((older.store.format(), said(&older, ada)), (3, known.clone()));
                 seen.borrow_mut()[1] += 1;
@@ -128,6 +130,8 @@ fn a_conversion_cut_anywhere_loses_nothing_and_goes_on_in_the_next_life() {
             let next = Rig::on(left);
             assert!(next.serving());
             assert_eq!(said(&next, ada), known);
+            // The life that completes a conversion says so, and none of those after it.
+            assert_eq!(next.store.is_converted(), is_left_of_format_3 && next.store.format() == 4);
             seen.borrow_mut()[if next.store.format() == 3 { 2 } else { 3 }] += 1;
         }
         rig.turn(1);
