@@ -260,8 +260,8 @@ fn so_much_is_done_a_minute_and_no_more_however_it_comes() {
     assert_eq!(done(&mut strangers, now), 6, "and never more at once");
 }
 
-/// Cores by one of which after the other an address does what it may. How often it may do it at once, and how many times
-/// one core tells others.
+/// Cores by one of which after the other an address does what it may. How often it may do it at
+/// once, and how many times one core tells others.
 fn done_on(cores: u8, limits: StrangerLimits, deed: Deed) -> (usize, usize) {
     let mut all: Vec<Strangers> = (0..cores).map(|_| Strangers::new(limits, [7; 16], cores)).collect();
     let (mut done, mut told) = (0, 0);

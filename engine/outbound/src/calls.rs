@@ -133,8 +133,8 @@ impl Calls {
         }
     }
 
-    /// The owner of a destination says how many connections this core may keep there. Whether it has
-    /// more, and need not wait for a message to end with one: it keeps another.
+    /// The owner of a destination says how many connections this core may keep there. Whether it
+    /// has more, and need not wait for a message to end with one: it keeps another.
     pub(super) fn keeps(&mut self, key: u64, keeps: u16) -> bool {
         let Some(called) = self.called.values_mut().find(|called| called.key == key) else { return false };
         called.keeps = keeps;

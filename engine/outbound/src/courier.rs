@@ -78,8 +78,8 @@ pub(super) struct Courier {
     notes: ArrivalNotes,
     /// What is said of a message that is forwarded.
     seal: ArcSeal,
-    /// There is one from [`Stage::Permitted`] on until all recipients on it are settled; and while a
-    /// connection is kept.
+    /// There is one from [`Stage::Permitted`] on until all recipients on it are settled; and while
+    /// a connection is kept.
     road: Option<Road>,
     destination_try: DestinationTry,
     /// There is one in [`Stage::Inquired`].

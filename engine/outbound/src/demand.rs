@@ -1,4 +1,6 @@
-//! Which hosts take a domain's mail, and what is demanded of those who bring it there: by what the host's domain publishes of certificates (DANE for SMTP), or else by the policy of the mail's (`relay::policies`).
+//! Which hosts take a domain's mail, and what is demanded of those who bring it there: by what the
+//! host's domain publishes of certificates (DANE for SMTP), or else by the policy of the mail's
+//! (`relay::policies`).
 //!
 //! Where the way to a host is authenticated, its domain may publish which certificate it shows. Then nothing is sent to a host that does not show it: who stands in between cannot take the offer of TLS away, nor answer for the
 //! host. If name servers do not say what is published, the host is not called: whoever keeps that from us may be the same.

@@ -2,7 +2,9 @@
 //!
 //! A [`Client`] is the outgoing end of one SMTP connection. It is told what the peer says and keeps what there is to say; it knows no TCB, no name server, no store and no
 //! clock, so that a test is a conversation. Beside it stand plain functions of what a queue has to know: where a letter goes ([`route`]), when it is tried again ([`schedule`]),
-//! what its domain says of the hosts there ([`sts`], fetched by a [`Fetch`] and known by [`policies`]), whether a destination is worth trying ([`destinations`]), how often TLS was had there and why not ([`tally`]), how a letter that waits holds what was said of it ([`envelope`]),
+//! what its domain says of the hosts there ([`sts`], fetched by a [`Fetch`] and known by
+//! [`policies`]), whether a destination is worth trying ([`destinations`]), how often TLS was had
+//! there and why not ([`tally`]), how a letter that waits holds what was said of it ([`envelope`]),
 //! what its sender is told ([`report`]), from which address a message is forwarded ([`srs`]), and
 //! whether it was forwarded before ([`loops`]). The verdict of a filter on an arriving message is
 //! here too ([`filter`]), since a filter is asked by the same means as a policy is fetched.

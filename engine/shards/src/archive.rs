@@ -203,8 +203,8 @@ impl Archive {
         }
     }
 
-    /// Asks the owner of a destination of mail whether one more connection may be made there. `None`:
-    /// [`Archive::next_called`] tells it later.
+    /// Asks the owner of a destination of mail whether one more connection may be made there.
+    /// `None`: [`Archive::next_called`] tells it later.
     pub fn ask_to_call(&mut self, destination: u64, at: Continuation, now: Instant) -> Option<(Leave, DomainPolicy)> {
         let question = MayCall { destination, core: self.core, at, now };
         match self.ask_owner(question, at)?? {

@@ -1,17 +1,17 @@
 //! How format 4 keeps an outbox entry: in records of its own, beside its message.
 //!
-//! | kind | fields |
-//! |---|---|
-//! | 14 `queued` | account u64, UID u32, MODSEQ u64, origin u8, state u8, notices u8, layout u8, done u8, reported u8, first u16, count u8 |
-//! | 15 `progress` | account u64, UID u32, MODSEQ u64, state u8, notices u8, layout u8, done u8, reported u8 |
+//! - Kind 14, `queued`: account u64, UID u32, MODSEQ u64, origin u8, state u8, notices u8,
+//!   layout u8, done u8, reported u8, first u16, count u8.
+//! - Kind 15, `progress`: account u64, UID u32, MODSEQ u64, state u8, notices u8, layout u8,
+//!   done u8, reported u8.
 //!
 //! `queued` is all that is known of an entry. It stands behind the record of its message, in the
 //! same group. `progress` is a change: it only adds to what is known, so that changes which gather
 //! in one group all hold.
 //!
 //! Invariants:
-//! - A recipient with a reported result is done, and a recipient that is done is one of the entry's:
-//!   a record that says otherwise does not parse.
+//! - A recipient with a reported result is done, and a recipient that is done is one of the
+//!   entry's: a record that says otherwise does not parse.
 //! - An entry that is to be forwarded counts no recipients: how many it has follows from the
 //!   configuration, which may change. A change for one above the count would be a fault of ours.
 //! - [`QueuedRecord::parse`] reads what [`QueuedRecord::emit`] has written, and nothing else.
@@ -106,8 +106,8 @@ impl ProgressRecord {
         out.extend_from_slice(&[layout, done, reported]);
     }
 
-    /// Adds it to an entry. What an entry in the other layout, or another number of recipients, cannot
-    /// have is left away: only a damaged disk says such a thing.
+    /// Adds it to an entry. What an entry in the other layout, or another number of recipients,
+    /// cannot have is left away: only a damaged disk says such a thing.
     pub(crate) fn apply(&self, entry: &mut OutboxEntry) {
         match (&mut entry.results, self.results) {
             (Results::Packed(known), Results::Packed(more)) => *known |= more,

@@ -200,7 +200,8 @@ impl EntryChange {
                 let all = u16::from(recipients(count));
                 assert!((self.done | self.reported) & !all == 0, "a recipient that an entry does not stand for");
                 let reported = match packing {
-                    // Nothing is to be reported of a recipient of such an entry but that it is done.
+                    // Nothing is to be reported of a recipient of such an entry but that it is
+                    // done.
                     Packing::Done => self.done,
                     Packing::DoneAndReported => self.reported,
                 };

@@ -28,9 +28,9 @@
 //!   Failures are told to all, so that it does not matter to which core a client comes; how many
 //!   logins an address has under way each core counts for itself.
 //! - **Limits on strangers**: each core counts what they do, and tells others, by the dozen.
-//! - **Hosts elsewhere**: a keyed hash of an origin of mail, or of a destination, names the core that
-//!   knows of it, and is asked about it. So it does not matter to which core a deferred message comes
-//!   again, nor which core has the mail that leaves for a destination.
+//! - **Hosts elsewhere**: a keyed hash of an origin of mail, or of a destination, names the core
+//!   that knows of it, and is asked about it. So it does not matter to which core a deferred
+//!   message comes again, nor which core has the mail that leaves for a destination.
 //!
 //! Invariants:
 //! - With one core there is no link and no message to another, and nothing of this costs anything.

@@ -20,8 +20,9 @@ use crate::writing::allocate;
 use alloc::vec::Vec;
 use tasks::FrameId;
 
-/// The most bytes of the records of one recipient: `delivered`, `queued`, a note of the arrival, and
-/// as many `chunks` as the largest message needs. Not counted are the pages before its last chunk.
+/// The most bytes of the records of one recipient: `delivered`, `queued`, a note of the arrival,
+/// and as many `chunks` as the largest message needs. Not counted are the pages before its last
+/// chunk.
 const RECORDS_BYTES: usize = 224;
 
 impl Deliveries {

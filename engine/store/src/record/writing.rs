@@ -176,8 +176,9 @@ pub(crate) fn put_moved(out: &mut Vec<u8>, moved: &Move) {
     });
 }
 
-/// The record that a life of the machine begins a journal's continuation with, alone in its block. What an earlier life left
-/// behind this place continues another block than this one, and so it never fits.
+/// The record that a life of the machine begins a journal's continuation with, alone in its block.
+/// What an earlier life left behind this place continues another block than this one, and so it
+/// never fits.
 pub(crate) fn put_life(out: &mut Vec<u8>, nonce: u64) {
     put(out, LIFE, |out| put_u64(out, nonce));
 }

@@ -22,7 +22,8 @@ impl Store {
     }
 
     /// A disk of an earlier format is to have the newest one, [`crate::FORMAT_VERSION`], once it is
-    /// open. To be called before; without it the disk keeps its format, unless a conversion has begun.
+    /// open. To be called before; without it the disk keeps its format, unless a conversion has
+    /// begun.
     pub fn convert(&mut self) {
         if let Some(opening) = &mut self.opening {
             opening.convert();

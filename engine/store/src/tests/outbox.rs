@@ -121,7 +121,8 @@ fn an_entry_is_what_it_was_through_cuts_and_checkpoints() {
         for life in 0..4 {
             let [first, second, third] = [1, 2, 3].map(|uid| rig.entry(ada, uid).unwrap());
             assert_eq!((first.first(), first.done(Packing::Done), first.state()), (0, 0x81, EntryState::Queued));
-            // Of these recipients no success is reported: a report of one that is done is never due.
+            // Of these recipients no success is reported: a report of one that is done is never
+            // due.
             assert_eq!(first.reported(Packing::Done), 0x81);
             let packing = Packing::DoneAndReported;
             assert_eq!((second.first(), second.done(packing), second.reported(packing)), (200, 0b1001, 0b1000));

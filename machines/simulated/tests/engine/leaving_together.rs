@@ -44,7 +44,8 @@ fn many_letters_for_a_domain_go_by_few_connections() {
     }
 }
 
-/// So many messages of two accounts, in turns. In some of the rooms two cores own them, where there are several.
+/// So many messages of two accounts, in turns. In some of the rooms two cores own them, where there
+/// are several.
 fn submit_of_two(room: &mut Room, world: &mut World, messages: usize) {
     for number in 0..messages {
         let (login, name) = [(ADA, "ada"), (GRACE, "grace")][number % 2];
@@ -118,7 +119,8 @@ fn connection_is_given_up_for_another_core() {
     }
 }
 
-/// Two accounts write much at the same time: their cores share the connections, and keep what they have.
+/// Two accounts write much at the same time: their cores share the connections, and keep what they
+/// have.
 #[test]
 fn cores_with_much_for_a_destination_share_its_connections() {
     for seed in 800..804 {
