@@ -6,6 +6,7 @@ use super::rig::{MIB, Rig, body};
 use crate::finding::Damage;
 use crate::layout::PAGE_SECTORS;
 use crate::outcome::{State, WhyReadOnly};
+use crate::superblock::{Slot, Superblock};
 use crate::types::{AccountId, Uid};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -141,4 +142,25 @@ fn no_version_is_written_before_the_one_in_force_is_durable() {
         rig.turn(1);
     }
     assert!(renewed > 4, "{renewed} times a slot was not flushed");
+}
+
+/// What cannot be read today may be a version of format 3, and readable tomorrow.
+#[test]
+fn where_a_slot_is_lost_all_slots_are_written_before_the_store_serves() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], &body(1, 600)).unwrap();
+    let slots = rig.store.parts().superblock.geometry.slots();
+    for lost in slots {
+        let mut disk = rig.disk.clone();
+        disk.rot(lost.sector().0);
+        let mut opened = Rig::opening(disk);
+        opened.until_serving();
+        for page in slots {
+            let sectors = page.sector().0..page.sector().0 + PAGE_SECTORS;
+            let bytes: Vec<u8> = sectors.flat_map(|sector| opened.disk.peek(sector)).collect();
+            assert!(matches!(Superblock::parse(&bytes, page), Slot::Valid(_)), "{page:?} after {lost:?}");
+        }
+        assert_eq!(opened.list(ada).len(), 1);
+    }
 }
