@@ -192,6 +192,8 @@ class Load:
                     for entry in entries:
                         entry.acknowledged = min(entry.acknowledged, now)
                 elif reply.code == 452 and self._may_be_full:
+                    # A recipient that is refused leaves the transaction open.
+                    session.command("RSET")
                     self._stop.wait(0.2)
                 elif reply.code != 421:
                     raise AssertionError(f"letter {number} of {size} bytes was refused: {reply}")
