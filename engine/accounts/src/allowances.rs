@@ -36,8 +36,8 @@ impl fmt::Display for Excess {
             ),
             Excess::People(most) => write!(
                 out,
-                "You may write to {most} people a day to whom you have not written before, and these are more. This \
-                 message was not sent: it is kept on this page. Try again tomorrow, or with fewer of them."
+                "You may write to {most} new recipients a day, and these are more. This message was not sent: it is \
+                 kept on this page. Try again tomorrow, or with fewer of them."
             ),
         }
     }
