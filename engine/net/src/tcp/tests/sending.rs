@@ -91,17 +91,23 @@ fn whoever_writes_nothing_in_place_borrows_nothing() {
     talk.lent_nothing();
 }
 
-#[test]
-fn a_block_that_the_card_still_reads_is_never_written_to_nor_lent_again() {
-    let mut talk = Conversation::established();
+/// Sends these bytes. The pieces that the card reads.
+fn sent_by_card(talk: &mut Conversation, bytes: &[u8]) -> alloc::vec::Vec<Piece> {
     let mut on_card = alloc::vec::Vec::new();
-    talk.tcb.send(talk.now, b"first", &mut talk.pools);
+    talk.tcb.send(talk.now, bytes, &mut talk.pools);
     let limits = talk.limits;
     let sent = talk.tcb.output(talk.now, limits, &talk.pools, &mut |_, pieces: &[Piece]| {
         on_card.extend_from_slice(pieces);
         Ok(())
     });
     assert!(sent.is_ok());
+    on_card
+}
+
+#[test]
+fn a_block_that_the_card_still_reads_is_never_written_to_nor_lent_again() {
+    let mut talk = Conversation::established();
+    let on_card = sent_by_card(&mut talk, b"first");
     talk.tcb.send(talk.now, b"second", &mut talk.pools);
     talk.peer(". 1:1 ack 6");
     let mut all = alloc::vec::Vec::new();
@@ -119,14 +125,7 @@ fn a_block_that_the_card_still_reads_is_never_written_to_nor_lent_again() {
 #[test]
 fn block_that_the_card_has_let_go_of_is_held_by_nothing() {
     let mut talk = Conversation::established();
-    let mut on_card = alloc::vec::Vec::new();
-    talk.tcb.send(talk.now, b"all", &mut talk.pools);
-    let limits = talk.limits;
-    let sent = talk.tcb.output(talk.now, limits, &talk.pools, &mut |_, pieces: &[Piece]| {
-        on_card.extend_from_slice(pieces);
-        Ok(())
-    });
-    assert!(sent.is_ok());
+    let on_card = sent_by_card(&mut talk, b"all");
     talk.peer(". 1:1 ack 4");
     let free = talk.pools.free_blocks();
     assert_eq!(talk.pools.unheld_blocks(), free, "the card reads it");
