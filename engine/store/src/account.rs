@@ -311,8 +311,8 @@ impl Account {
         };
     }
 
-    /// A message of the outbox has this entry, if it is there.
-    pub(crate) fn is_queued(&mut self, QueuedRecord { uid: Uid(uid), modseq, entry, .. }: &QueuedRecord) {
+    /// Gives a message of the outbox its entry, if the message is there.
+    pub(crate) fn put_entry(&mut self, QueuedRecord { uid: Uid(uid), modseq, entry, .. }: &QueuedRecord) {
         let Some(outbox) = self.mailboxes.get_mut(&OUTBOX.0) else { return };
         outbox.saw(0, *modseq);
         if outbox.messages().find(*uid).is_some() {
@@ -321,8 +321,8 @@ impl Account {
         }
     }
 
-    /// An entry of the outbox has come so far, if it is there.
-    pub(crate) fn goes_on(&mut self, progress: &ProgressRecord) {
+    /// Adds to what is known of an entry of the outbox, if the entry is there.
+    pub(crate) fn change_entry(&mut self, progress: &ProgressRecord) {
         let Some(outbox) = self.mailboxes.get_mut(&OUTBOX.0) else { return };
         outbox.saw(0, progress.modseq);
         if let Some(entry) = self.outbox.get_mut(&progress.uid.0) {

@@ -261,12 +261,12 @@ impl Index {
             Record::Note { account, key, value } => self.note(account, key, value),
             Record::Queued(ref record) => {
                 if let Some(account) = self.accounts.get_mut(&record.account) {
-                    change_counted(account, &mut self.queued, |account| account.is_queued(record));
+                    change_counted(account, &mut self.queued, |account| account.put_entry(record));
                 }
             }
             Record::Progress(ref record) => {
                 if let Some(account) = self.accounts.get_mut(&record.account) {
-                    account.goes_on(record);
+                    account.change_entry(record);
                 }
             }
         }
