@@ -5,9 +5,9 @@
 //! - One host of IPv6 has a whole /64 to itself (RFC 6177), so that counts as an address. A network is a /24 or a /48, and may do [`NETWORK_SHARE`] times as much as an address.
 //! - What may be done so often a minute may be done so often at once by who has done nothing of it in the last one, and from then on as evenly as it comes: in no minute is it done more than twice as often.
 //! - Where there are several cores, what is done on one counts on all. A core tells the others of
-//!   deeds by the dozen, so they cost little: when an address or network has done [`UNTOLD`] of
-//!   what it may do, divided by the cores. So on all cores together no more of it is done unheard
-//!   than that part. Open connections each core counts for itself.
+//!   deeds by the dozen, so they cost little: when an address or network has done one part in
+//!   [`UNTOLD`] of what it may do, divided by the cores. So on all cores together no more than that
+//!   part is done unheard. Each core counts open connections for itself.
 //! - The table is of a fixed size. A newcomer displaces the one of his set who has least open and waits shortest; who was displaced is counted anew, so nobody is ever
 //!   counted to have more open than he has.
 

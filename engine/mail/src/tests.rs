@@ -287,7 +287,7 @@ fn deeds_on_all_cores_count_together() {
         (Deed::Guess, limits.guesses),
     ] {
         let most = usize::from(most);
-        assert_eq!(done_on(1, limits, deed), (most, 0), "{deed:?}: there is nobody to tell");
+        assert_eq!(done_on(1, limits, deed), (most, 0), "{deed:?}: there is no other core to tell");
         for cores in [2, 4, 16] {
             let (done, told) = done_on(cores, limits, deed);
             assert!((most..=most + most / 4).contains(&done), "{cores}, {deed:?}: {done}");

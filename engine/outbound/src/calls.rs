@@ -1,7 +1,7 @@
 //! The connections of this core to the destinations of its mail.
 //!
-//! How many the machine has to a destination, and whether that is down, its owner knows: the core
-//! that a keyed hash of its name names (crate `shards`). An attempt asks it for leave before it
+//! The owner of a destination knows how many connections the machine has to it, and whether it is
+//! down. The owner is the core that a keyed hash of its name names (crate `shards`). An attempt asks it for leave before it
 //! looks up the hosts. Here is what this core has to know itself: which destinations its attempts
 //! are at, and which are down as far as their owners have told.
 //!
@@ -35,7 +35,7 @@ pub(super) struct Calls {
 
 /// A destination with attempts.
 struct Called {
-    /// By which its owner knows it.
+    /// The key by which its owner knows it.
     key: u64,
     /// The attempts, with the one that asks for leave.
     attempts: u16,

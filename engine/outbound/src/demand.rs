@@ -1,5 +1,5 @@
-//! Which hosts take a domain's mail, and what is demanded of those who bring it there: by what the
-//! host's domain publishes of certificates (DANE for SMTP), or else by the policy of the mail's
+//! Which hosts take a domain's mail, and what TLS with them has to prove: by what the host's domain
+//! publishes of certificates (DANE for SMTP), or else by the policy of the mail's domain
 //! (`relay::policies`).
 //!
 //! Where the way to a host is authenticated, its domain may publish which certificate it shows. Then nothing is sent to a host that does not show it: who stands in between cannot take the offer of TLS away, nor answer for the

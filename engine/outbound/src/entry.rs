@@ -60,7 +60,7 @@ impl Entry {
         record: Option<OutboxEntry>,
         message: &[u8],
     ) -> Option<Entry> {
-        // What a rebuild has found may stand for any of them.
+        // An entry without a record was found by a rebuild, and stays.
         let record = record.unwrap_or(OutboxEntry::submitted(0, 0));
         let recipients = entries::recipients_of(&record, &envelope)?.to_vec();
         let packing = entries::packing_of(recipients.first()?);

@@ -42,7 +42,7 @@ pub(super) struct Road {
     /// The recipients that it is for, as bits.
     together: u16,
     random: u64,
-    /// By which the owner of the destination knows it.
+    /// The key by which the owner of the destination knows it.
     key: u64,
     /// The owner has given leave to make a connection, which counts until it is told otherwise.
     has_leave: bool,
@@ -122,7 +122,7 @@ impl Road {
         &self.destination
     }
 
-    /// By which the owner of the destination knows it.
+    /// The key by which the owner of the destination knows it.
     pub(super) fn key(&self) -> u64 {
         self.key
     }
@@ -133,7 +133,7 @@ impl Road {
         (self.has_leave, self.policy) = (true, policy);
     }
 
-    /// Whether it has.
+    /// Whether the owner of the destination has given leave.
     pub(super) fn has_leave(&self) -> bool {
         self.has_leave
     }

@@ -4,7 +4,7 @@
 //! clock, so that a test is a conversation. Beside it stand plain functions of what a queue has to know: where a letter goes ([`route`]), when it is tried again ([`schedule`]),
 //! what its domain says of the hosts there ([`sts`], fetched by a [`Fetch`] and known by
 //! [`policies`]), whether a destination is worth trying ([`destinations`]), how often TLS was had
-//! there and why not ([`tally`]), how a letter that waits holds what was said of it ([`envelope`]),
+//! there and why not ([`tally`]), how a message that waits holds what was said of it ([`envelope`]),
 //! what its sender is told ([`report`]), from which address a message is forwarded ([`srs`]), and
 //! whether it was forwarded before ([`loops`]). The verdict of a filter on an arriving message is
 //! here too ([`filter`]), since a filter is asked by the same means as a policy is fetched.

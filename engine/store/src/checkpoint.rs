@@ -178,9 +178,9 @@ fn known(index: &Index, id: AccountId) -> &Account {
     }
 }
 
-/// Appends one range of messages, before it the chunks of those whose place must be told, and
-/// behind it the entries of those that have one. A replay that comes to the range forgets the
-/// entries: so all are in one group.
+/// Appends one range of messages. Before it stand the chunks of those that do not lie where they
+/// were delivered, or have several; behind it the entries of those that have one. A replay that
+/// comes to the range forgets the entries: so all are in one group.
 fn messages(index: &Index, format: Format, (id, number, from): (AccountId, u32, u32), out: &mut Vec<u8>) -> Cursor {
     let next_mailbox = number.checked_add(1).map_or_else(|| behind_account(id), |next| Cursor::Mailbox(id, next));
     let account = known(index, id);

@@ -30,7 +30,7 @@ pub(crate) enum Results {
     /// As format 3 has it: how to read it follows from the envelope, by [`Packing`].
     Packed(u8),
     Explicit {
-        /// How many recipients it stands for. 0: all that it has, which its envelope does not say.
+        /// How many recipients it stands for. 0: the entry does not say.
         count: u8,
         done: u8,
         reported: u8,
@@ -200,8 +200,8 @@ impl EntryChange {
                 let all = u16::from(recipients(count));
                 assert!((self.done | self.reported) & !all == 0, "a recipient that an entry does not stand for");
                 let reported = match packing {
-                    // Nothing is to be reported of a recipient of such an entry but that it is
-                    // done.
+                    // No success is to be reported of these recipients: one that is done is
+                    // reported.
                     Packing::Done => self.done,
                     Packing::DoneAndReported => self.reported,
                 };

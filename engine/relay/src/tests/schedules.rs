@@ -261,7 +261,7 @@ fn the_table_is_bounded_and_forgets_who_is_left_alone_the_least() {
     assert_eq!(table.count(), 2);
     assert!(is_down(&mut table, B, at(0)) && is_down(&mut table, C, at(0)));
     assert!(may(&mut table, A, ONE, at(0)), "it was forgotten");
-    assert_eq!(table.count(), 3, "whoever has connections stays");
+    assert_eq!(table.count(), 3, "a destination with connections stays");
 }
 
 #[test]

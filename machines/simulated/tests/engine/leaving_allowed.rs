@@ -119,8 +119,8 @@ fn policy_is_fetched_once_for_all_cores() {
         around.submit();
         around.pass(120);
         let message = String::from_utf8_lossy(LETTER).replace("ada@", "grace@");
-        let who = (GRACE, "grace@barepost.test");
-        around.world.submit_from(&mut around.room, who, &["bob@far.test"], message.as_bytes());
+        let sender = (GRACE, "grace@barepost.test");
+        around.world.submit_from(&mut around.room, sender, &["bob@far.test"], message.as_bytes());
         around.pass(120);
         assert!(around.world.peer.taken.iter().all(|taken| taken.is_sealed));
         assert_eq!((around.world.peer.taken.len(), around.web.asked.len()), (2, 1), "{seed}");

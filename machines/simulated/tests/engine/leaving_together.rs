@@ -50,8 +50,8 @@ fn submit_of_two(room: &mut Room, world: &mut World, messages: usize) {
     for number in 0..messages {
         let (login, name) = [(ADA, "ada"), (GRACE, "grace")][number % 2];
         let message = String::from_utf8_lossy(LETTER).replace("ada@", &format!("{name}@"));
-        let who = (login, &*format!("{name}@barepost.test"));
-        world.submit_from(room, who, &[&format!("friend{number}@far.test")], message.as_bytes());
+        let sender = (login, &*format!("{name}@barepost.test"));
+        world.submit_from(room, sender, &[&format!("friend{number}@far.test")], message.as_bytes());
     }
 }
 

@@ -290,8 +290,8 @@ fn entry_deleted_while_it_waits_leaves_its_connection_to_others() {
         }
         world.until(&mut room, "the peer thinks about four", |world, _| thought_about(world) == 4);
         let message = String::from_utf8_lossy(LETTER).replace("ada@", "grace@");
-        let who = (GRACE, "grace@barepost.test");
-        world.submit_from(&mut room, who, &["carol@far.test"], message.as_bytes());
+        let sender = (GRACE, "grace@barepost.test");
+        world.submit_from(&mut room, sender, &["carol@far.test"], message.as_bytes());
         world.pass(&mut room, 1);
         let said = queue_page::handle(&mut grace, &mut room, "delete", "carol@far.test");
         assert!(said.contains("One letter: deleted."), "{said}");
